@@ -1,0 +1,39 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install test lint demo java clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## create .venv with Penstock and its tools in it (PYTHON=python3.12 chooses the Python)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@.ci/create-venv "$(PYTHON)" $(VENV)
+	@echo "Installing Penstock into $(VENV) (the first time takes a few minutes: Spark is large)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	@touch $@
+
+# Before install, so that nobody waits for a download only to hear that Java is missing.
+java:
+	@.ci/check-java
+
+test: java install lint ## check the code, then run every test
+	$(BIN)/python -m pytest
+
+lint: install ## check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy src
+	$(BIN)/lint-imports
+
+demo: java install ## watch views being kept fresh
+	@$(BIN)/penstock demo
+
+clean: ## remove caches and build output; .venv and warehouses stay
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

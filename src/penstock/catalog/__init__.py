@@ -1,0 +1,23 @@
+"""What Penstock remembers: tables, views, nodes, epochs, frontiers, history. The only room that knows SQLAlchemy."""
+
+from penstock.catalog.catalog import Catalog
+from penstock.catalog.records import (
+    Frontier,
+    HistoryRecord,
+    NodeRecord,
+    Publication,
+    TableRecord,
+    ViewRecord,
+    World,
+)
+
+__all__ = [
+    "Catalog",
+    "Frontier",
+    "HistoryRecord",
+    "NodeRecord",
+    "Publication",
+    "TableRecord",
+    "ViewRecord",
+    "World",
+]

@@ -1,0 +1,240 @@
+"""The transactions on the catalog. Each method is one transaction; what it returns are records, never rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+
+from penstock.catalog import tables as t
+from penstock.catalog.connection import open_engine
+from penstock.catalog.records import (
+    Frontier,
+    HistoryRecord,
+    NodeRecord,
+    Publication,
+    TableRecord,
+    ViewRecord,
+    World,
+)
+from penstock.errors import AlreadyExistsError, DependencyError, WarehouseError
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+class Catalog:
+    def __init__(self, url: str):
+        self.url = make_url(url).render_as_string(hide_password=True)
+        self._engine = open_engine(url)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        try:
+            with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
+                yield connection
+        except (OperationalError, ProgrammingError) as problem:
+            raise WarehouseError(f"the catalog {self.url!r} cannot be used: {problem.orig}") from None
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def world(self) -> World:
+        """Everything that a plan needs, read at one moment."""
+        with self._transaction(writes=False) as connection:
+            return _read_world(connection)
+
+    def history(self, view: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
+        """What refreshes did, newest first."""
+        query = select(t.history).order_by(t.history.c.id.desc())
+        if view is not None:
+            query = query.where(t.history.c.view == view)
+        if limit is not None:
+            query = query.limit(limit)
+        with self._transaction(writes=False) as connection:
+            return [_history(row) for row in connection.execute(query).mappings()]
+
+    def last_refreshes(self) -> dict[str, HistoryRecord]:
+        """The newest history record of each view."""
+        newest = select(func.max(t.history.c.id)).group_by(t.history.c.view)
+        with self._transaction(writes=False) as connection:
+            rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
+            return {row["view"]: _history(row) for row in rows}
+
+    # -- tables and views ---------------------------------------------------------------------------------------------
+
+    def add_table(self, table: TableRecord) -> None:
+        with self._transaction(writes=True) as connection:
+            _claim_name(connection, table.key, table.name)
+            connection.execute(
+                insert(t.tables).values(
+                    key=table.key, name=table.name, path=table.path, external=table.external, created_at=table.created_at
+                )
+            )
+
+    def drop_table(self, key: str) -> None:
+        with self._transaction(writes=True) as connection:
+            world = _read_world(connection)
+            readers = [world.views[r].name for r in world.views_graph().readers(key)]
+            if readers:
+                raise DependencyError(
+                    f"table {world.display_name(key)!r} cannot be dropped: {_listed(readers)} {_read(readers)} it. "
+                    f"Drop {'it' if len(readers) == 1 else 'them'} first."
+                )
+            connection.execute(delete(t.tables).where(t.tables.c.key == key))
+
+    def put_view(self, view: ViewRecord, nodes: Iterable[NodeRecord], *, replace: bool) -> None:
+        """Add a view with its nodes, or replace the view of that name; nodes that nobody uses any more go."""
+        with self._transaction(writes=True) as connection:
+            if replace:
+                connection.execute(delete(t.views).where(t.views.c.key == view.key))
+                connection.execute(delete(t.nodes).where(t.nodes.c.name == view.key))
+            _claim_name(connection, view.key, view.name)
+            known = set(connection.execute(select(t.nodes.c.name)).scalars())
+            for node in nodes:
+                if node.name not in known:
+                    _insert_node(connection, node)
+            _insert_view(connection, view)
+            _drop_unused_nodes(connection)
+
+    def set_policy(self, key: str, policy: str) -> None:
+        with self._transaction(writes=True) as connection:
+            connection.execute(update(t.views).where(t.views.c.key == key).values(policy=policy))
+
+    def drop_views(self, keys: Iterable[str]) -> None:
+        with self._transaction(writes=True) as connection:
+            wanted = list(keys)
+            connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
+            connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
+            _drop_unused_nodes(connection)
+
+    # -- epochs -------------------------------------------------------------------------------------------------------
+
+    def begin_epoch(self) -> int:
+        with self._transaction(writes=True) as connection:
+            last = connection.execute(select(func.max(t.epochs.c.id))).scalar() or 0
+            connection.execute(insert(t.epochs).values(id=last + 1, started_at=now()))
+            return int(last) + 1
+
+    def publish(self, epoch: int, publication: Publication) -> None:
+        """Make an epoch visible: node versions, frontiers and history, all or nothing."""
+        with self._transaction(writes=True) as connection:
+            for node, version in publication.versions.items():
+                connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
+                connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
+            for node, frontier in publication.frontiers.items():
+                connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
+                for relation, f in frontier.items():
+                    connection.execute(
+                        insert(t.frontiers).values(
+                            node=node, relation=relation, version=f.version, table_id=f.table_id, direct=f.direct
+                        )
+                    )
+            for source, version in publication.sources.items():
+                connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=version))
+            for record in publication.history:
+                connection.execute(insert(t.history).values(**vars(record)))
+            connection.execute(update(t.epochs).where(t.epochs.c.id == epoch).values(published_at=now()))
+
+    def record(self, history: Iterable[HistoryRecord]) -> None:
+        """History of refreshes that had nothing to publish."""
+        with self._transaction(writes=True) as connection:
+            for record in history:
+                connection.execute(insert(t.history).values(**vars(record)))
+
+
+def _read_world(connection: Connection) -> World:
+    tables = {
+        row["key"]: TableRecord(row["key"], row["name"], row["path"], row["external"], row["created_at"])
+        for row in connection.execute(select(t.tables).order_by(t.tables.c.created_at)).mappings()
+    }
+    inputs: dict[str, list[str]] = {}
+    for row in connection.execute(select(t.dependencies).order_by(t.dependencies.c.position)).mappings():
+        inputs.setdefault(row["node"], []).append(row["input"])
+    nodes = {
+        row["name"]: NodeRecord(
+            row["name"], row["hidden"], row["path"], row["fingerprint"], row["schema_json"],
+            tuple(inputs.get(row["name"], ())), row["details"], row["version"],
+        )
+        for row in connection.execute(select(t.nodes)).mappings()
+    }  # fmt: skip
+    members: dict[str, list[str]] = {}
+    for row in connection.execute(select(t.view_nodes).order_by(t.view_nodes.c.position)).mappings():
+        members.setdefault(row["view"], []).append(row["node"])
+    views = {
+        row["key"]: ViewRecord(
+            row["key"], row["name"], row["query"], tuple(tuple(c) for c in row["columns"]), row["comment"],
+            row["properties"], row["refresh"], row["policy"], tuple(row["reads"]), tuple(members[row["key"]]),
+            row["reason_code"], row["reason"], row["created_at"],
+        )
+        for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
+    }  # fmt: skip
+    frontiers: dict[str, dict[str, Frontier]] = {}
+    for row in connection.execute(select(t.frontiers)).mappings():
+        frontier = Frontier(row["version"], row["table_id"], row["direct"])
+        frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
+    epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
+    return World(tables, views, nodes, frontiers, epoch or 0)
+
+
+def _history(row: object) -> HistoryRecord:
+    fields = dict(row)  # type: ignore[call-overload]
+    fields.pop("id")
+    if fields["started_at"].tzinfo is None:  # SQLite keeps no zone; what is written is UTC
+        fields["started_at"] = fields["started_at"].replace(tzinfo=timezone.utc)
+    return HistoryRecord(**fields)
+
+
+def _claim_name(connection: Connection, key: str, name: str) -> None:
+    for table, kind in ((t.tables, "table"), (t.views, "materialized view")):
+        if connection.execute(select(table.c.key).where(table.c.key == key)).scalar() is not None:
+            raise AlreadyExistsError(
+                f"the name {name!r} is taken by a {kind}. Choose another name"
+                + (", or use CREATE OR REPLACE or IF NOT EXISTS." if table is t.views else ", or use IF NOT EXISTS.")
+            )
+
+
+def _insert_node(connection: Connection, node: NodeRecord) -> None:
+    connection.execute(
+        insert(t.nodes).values(
+            name=node.name, hidden=node.hidden, path=node.path, fingerprint=node.fingerprint,
+            schema_json=node.schema_json, details=dict(node.details), version=node.version,
+        )
+    )  # fmt: skip
+    for position, read in enumerate(node.inputs):
+        connection.execute(insert(t.dependencies).values(node=node.name, position=position, input=read))
+
+
+def _insert_view(connection: Connection, view: ViewRecord) -> None:
+    try:
+        connection.execute(
+            insert(t.views).values(
+                key=view.key, name=view.name, query=view.query, columns=[list(c) for c in view.columns],
+                comment=view.comment, properties=dict(view.properties), refresh=view.refresh, policy=view.policy,
+                reads=list(view.reads), reason_code=view.reason_code, reason=view.reason, created_at=view.created_at,
+            )
+        )  # fmt: skip
+    except IntegrityError:
+        raise AlreadyExistsError(f"the name {view.name!r} is taken. Choose another name.") from None
+    for position, node in enumerate(view.nodes):
+        connection.execute(insert(t.view_nodes).values(view=view.key, position=position, node=node))
+
+
+def _drop_unused_nodes(connection: Connection) -> None:
+    used = select(t.view_nodes.c.node)
+    connection.execute(delete(t.nodes).where(t.nodes.c.name.not_in(used)))
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _read(names: list[str]) -> str:
+    return "reads" if len(names) == 1 else "read"

@@ -1,0 +1,62 @@
+"""Opening the catalog's database: SQLite in WAL mode, or PostgreSQL by URL; making and checking its schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event, insert, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from penstock.catalog.tables import SCHEMA_VERSION, metadata, settings
+from penstock.errors import WarehouseError
+
+
+def open_engine(url: str) -> Engine:
+    """An engine on a catalog whose schema is the one this code knows; a new, empty database gets it."""
+    try:
+        engine = create_engine(url)
+        if engine.dialect.name == "sqlite":
+            _configure_sqlite(engine)
+        _prepare(engine)
+    except (SQLAlchemyError, ImportError) as problem:
+        detail = str(getattr(problem, "orig", None) or problem)
+        raise WarehouseError(
+            f"the catalog {url!r} cannot be opened: {detail}. Check that the place exists and that you may write there."
+        ) from None
+    return engine
+
+
+def _configure_sqlite(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, record: Any) -> None:
+        # SQLAlchemy is to say when a transaction begins, not the driver: a writer takes the write lock at once.
+        connection.isolation_level = None
+        for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _prepare(engine: Engine) -> None:
+    if inspect(engine).has_table(settings.name):
+        with engine.begin() as connection:
+            found = connection.execute(select(settings.c.value).where(settings.c.name == "schema_version")).scalar()
+        if found is not None:
+            _check_version(int(found), engine)
+            return
+    with engine.connect().execution_options(writes=True) as connection, connection.begin():
+        metadata.create_all(connection)
+        known = select(settings.c.value).where(settings.c.name == "schema_version")
+        if connection.execute(known).scalar() is None:
+            connection.execute(insert(settings).values(name="schema_version", value=str(SCHEMA_VERSION)))
+
+
+def _check_version(found: int, engine: Engine) -> None:
+    if found > SCHEMA_VERSION:
+        raise WarehouseError(
+            f"the catalog {engine.url.render_as_string()!r} has schema version {found}, made by a newer Penstock; this "
+            f"one knows version {SCHEMA_VERSION}. Install a newer Penstock to open it; nothing was changed."
+        )

@@ -1,0 +1,119 @@
+"""What the catalog hands out: immutable records, and the whole of them at one moment as a ``World``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from penstock.graph import Dag
+
+
+@dataclass(frozen=True)
+class TableRecord:
+    """A source table. ``key`` is the name in lower case; names are unique across tables and views."""
+
+    key: str
+    name: str
+    path: str
+    external: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """A maintainable piece of a view. A visible node has its view's key as its name."""
+
+    name: str
+    hidden: bool
+    path: str
+    fingerprint: str
+    schema_json: str
+    inputs: tuple[str, ...]
+    details: Mapping[str, Any]
+    """How the node is maintained: types of its columns, its rule, what it reads. See ``plan`` and ``observe``."""
+    version: int | None = None
+    """The published version of the node's Delta table; None before the first refresh."""
+
+
+@dataclass(frozen=True)
+class ViewRecord:
+    key: str
+    name: str
+    query: str
+    columns: tuple[tuple[str, str, str | None], ...]
+    """Name, Spark type and comment of each visible column."""
+    comment: str | None
+    properties: Mapping[str, str]
+    refresh: str
+    policy: str
+    reads: tuple[str, ...]
+    """Keys of the tables and views that the query names."""
+    nodes: tuple[str, ...]
+    """The view's nodes, inputs before readers, the view's own last; hidden ones may belong to other views too."""
+    reason_code: str | None
+    reason: str | None
+    """Why the view is not maintained incrementally, if it is not."""
+    created_at: datetime
+
+    @property
+    def incremental(self) -> bool:
+        return self.reason_code is None
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """What a node has consumed of one relation. ``table_id`` tells a recreated table from the old one."""
+
+    version: int
+    table_id: str
+    direct: bool
+
+
+@dataclass(frozen=True)
+class HistoryRecord:
+    epoch: int
+    view: str
+    status: str
+    action: str
+    strategy: str | None
+    reason: str
+    rows_inserted: int
+    rows_deleted: int
+    seconds: float
+    started_at: datetime
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class World:
+    """The catalog at one moment."""
+
+    tables: Mapping[str, TableRecord]
+    views: Mapping[str, ViewRecord]
+    nodes: Mapping[str, NodeRecord]
+    frontiers: Mapping[str, Mapping[str, Frontier]]
+    epoch: int
+
+    def views_graph(self) -> Dag:
+        """Tables and views, as the user wrote them."""
+        return Dag({**{key: () for key in self.tables}, **{key: view.reads for key, view in self.views.items()}})
+
+    def nodes_graph(self) -> Dag:
+        """Tables and nodes, as they are maintained."""
+        return Dag({**{key: () for key in self.tables}, **{name: node.inputs for name, node in self.nodes.items()}})
+
+    def display_name(self, key: str) -> str:
+        record = self.tables.get(key) or self.views.get(key)
+        return record.name if record else key
+
+
+@dataclass
+class Publication:
+    """Everything that one epoch makes visible, in one transaction."""
+
+    versions: dict[str, int] = field(default_factory=dict)
+    frontiers: dict[str, dict[str, Frontier]] = field(default_factory=dict)
+    sources: dict[str, int] = field(default_factory=dict)
+    history: list[HistoryRecord] = field(default_factory=list)

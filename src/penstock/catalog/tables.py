@@ -1,0 +1,132 @@
+"""The catalog's own tables. Changing them means a new SCHEMA_VERSION and a migration in ``migrations.py``."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+SCHEMA_VERSION = 1
+
+metadata = MetaData()
+
+settings = Table(
+    "settings", metadata,
+    Column("name", String(200), primary_key=True),
+    Column("value", Text, nullable=False),
+)  # fmt: skip
+
+tables = Table(
+    "tables", metadata,
+    Column("key", String(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("external", Boolean, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)  # fmt: skip
+
+views = Table(
+    "views", metadata,
+    Column("key", String(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("columns", JSON, nullable=False),
+    Column("comment", Text),
+    Column("properties", JSON, nullable=False),
+    Column("refresh", String(200), nullable=False),
+    Column("policy", String(40), nullable=False),
+    Column("reads", JSON, nullable=False),
+    Column("reason_code", String(80)),
+    Column("reason", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)  # fmt: skip
+
+nodes = Table(
+    "nodes", metadata,
+    Column("name", String(255), primary_key=True),
+    Column("hidden", Boolean, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("fingerprint", String(80), nullable=False),
+    Column("schema_json", Text, nullable=False),
+    Column("details", JSON, nullable=False),
+    Column("version", Integer),
+)  # fmt: skip
+
+dependencies = Table(
+    "dependencies", metadata,
+    Column("node", String(255), ForeignKey("nodes.name", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("input", String(255), nullable=False),
+)  # fmt: skip
+
+view_nodes = Table(
+    "view_nodes", metadata,
+    Column("view", String(255), ForeignKey("views.key", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("node", String(255), ForeignKey("nodes.name", ondelete="CASCADE"), nullable=False),
+)  # fmt: skip
+
+frontiers = Table(
+    "frontiers", metadata,
+    Column("node", String(255), ForeignKey("nodes.name", ondelete="CASCADE"), primary_key=True),
+    Column("relation", String(255), primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("table_id", String(80), nullable=False),
+    Column("direct", Boolean, nullable=False),
+)  # fmt: skip
+
+epochs = Table(
+    "epochs", metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("published_at", DateTime(timezone=True)),
+)  # fmt: skip
+
+node_versions = Table(
+    "node_versions", metadata,
+    Column("epoch", Integer, ForeignKey("epochs.id", ondelete="CASCADE"), primary_key=True),
+    Column("node", String(255), primary_key=True),
+    Column("version", Integer, nullable=False),
+)  # fmt: skip
+
+source_versions = Table(
+    "source_versions", metadata,
+    Column("epoch", Integer, ForeignKey("epochs.id", ondelete="CASCADE"), primary_key=True),
+    Column("source", String(255), primary_key=True),
+    Column("version", Integer, nullable=False),
+)  # fmt: skip
+
+history = Table(
+    "history", metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("epoch", Integer, nullable=False),
+    Column("view", String(255), nullable=False, index=True),
+    Column("status", String(20), nullable=False),
+    Column("action", String(20), nullable=False),
+    Column("strategy", String(20)),
+    Column("reason", String(80), nullable=False),
+    Column("rows_inserted", Integer, nullable=False),
+    Column("rows_deleted", Integer, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("error", Text),
+)  # fmt: skip
+
+leases = Table(
+    "leases", metadata,
+    Column("node", String(255), primary_key=True),
+    Column("owner", String(80), nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+)  # fmt: skip

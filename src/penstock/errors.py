@@ -1,0 +1,77 @@
+"""The one hierarchy of errors. A message names the object, says what went wrong, and says what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class PenstockError(Exception):
+    """The base of every error that Penstock raises on purpose."""
+
+
+class SqlError(PenstockError):
+    """A statement that cannot be read. Knows the line and column where reading stopped, when there is one."""
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None):
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class NotSupportedError(PenstockError):
+    """Something that Penstock understands but does not do (yet)."""
+
+
+class QueryError(PenstockError):
+    """Spark refused a query or failed while running it; the message is Spark's, without its stack."""
+
+
+class NotFoundError(PenstockError):
+    """A table or view that is not in the catalog."""
+
+
+class AlreadyExistsError(PenstockError):
+    """A name that is taken by another table or view."""
+
+
+class DependencyError(PenstockError):
+    """An operation that other views stand in the way of: a cycle, or a drop of something that is read."""
+
+
+class DefinitionError(PenstockError):
+    """A view or table definition that cannot be accepted."""
+
+
+class NotIncrementalError(DefinitionError):
+    """A view under INCREMENTAL STRICT whose query cannot be maintained incrementally."""
+
+    def __init__(self, message: str, *, code: str):
+        super().__init__(message)
+        self.code = code
+
+
+class WarehouseError(PenstockError):
+    """A warehouse or catalog that cannot be opened, read or written."""
+
+
+class SourceError(PenstockError):
+    """A source table whose data cannot be read: its directory is gone, or it is not a Delta table."""
+
+
+class SparkError(PenstockError):
+    """Spark cannot be started, or the given session cannot be used."""
+
+
+class RefreshError(PenstockError):
+    """At least one view failed to refresh. Everything that could be published was; ``report`` tells about each view."""
+
+    def __init__(self, message: str, *, report: Mapping[str, Any]):
+        super().__init__(message)
+        self.report = report
+
+
+class InternalError(PenstockError):
+    """A broken promise inside Penstock. Please report it together with the message."""

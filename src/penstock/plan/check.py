@@ -1,0 +1,68 @@
+"""Which expressions a rule can carry: functions of their arguments alone, one value a row."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from penstock.plan import functions
+from penstock.plan.aggregates import refuse_aggregate
+from penstock.plan.unsupported import NonDeterministic, Unsupported
+from penstock.sql.lexer import tokenize
+
+
+def check_expression(root: exp.Expression) -> None:
+    """Raise ``Unsupported`` for the first construct that has no rule."""
+    for node in root.walk():
+        if isinstance(node, exp.Query | exp.Exists):
+            raise Unsupported("SUBQUERY", "a subquery in an expression")
+        if isinstance(node, exp.Window):
+            raise Unsupported("WINDOW_FUNCTION", f"the window function {node.this.sql(dialect='spark')}")
+        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
+            raise Unsupported("QUERY_FORM", "a star inside an expression")
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            raise Unsupported("EXPRESSION", f"the parameter {node.sql(dialect='spark')}")
+        if isinstance(node, exp.Func) or isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
+            _check_function(node)
+
+
+def non_deterministic(tree: exp.Expression) -> NonDeterministic | None:
+    """The first function of a query whose value changes by itself, if there is one."""
+    for node in tree.find_all(exp.Func, exp.TableSample):
+        name = "tablesample" if isinstance(node, exp.TableSample) else function_name(node)
+        if name in functions.NON_DETERMINISTIC or name == "tablesample":
+            return NonDeterministic(name)
+    return None
+
+
+def function_name(node: exp.Expression) -> str | None:
+    """The name of a function in lower case, as Spark knows it; None for what is written with an operator or keyword."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.CurrentTime):
+        return "current_timestamp"
+    tokens = tokenize(node.sql(dialect="spark", comments=False))
+    is_call = len(tokens) > 2 and tokens[0].kind == "word" and tokens[1].upper == "(" and tokens[-1].upper == ")"
+    if not is_call or any(t.depth == 0 for t in tokens[2:-1]):
+        return None
+    return tokens[0].text.lower()
+
+
+def _check_function(node: exp.Expression) -> None:
+    refuse_aggregate(node)
+    name = function_name(node)
+    if name is None or isinstance(node, exp.AggFunc):
+        return
+    if name in functions.NON_DETERMINISTIC:
+        raise NonDeterministic(name)
+    if name == "unix_timestamp" and not list(node.iter_expressions()):
+        raise NonDeterministic(name)
+    if name in functions.AGGREGATES:
+        raise Unsupported("AGGREGATE_FUNCTION", f"the aggregate {name.upper()}")
+    if name in functions.GENERATORS:
+        raise Unsupported("GENERATOR", f"the generator {name.upper()}")
+    if name in functions.WINDOW_ONLY:
+        raise Unsupported("WINDOW_FUNCTION", f"the window function {name.upper()}")
+    if name in ("window", "session_window", "window_time"):
+        raise Unsupported("TIME_WINDOW", f"the function {name.upper()}")
+    if name not in functions.SCALARS:
+        raise Unsupported("UNKNOWN_FUNCTION", f"the function {name}, which is not one of Spark's own")

@@ -1,0 +1,145 @@
+"""Cuts a plan into nodes, each of which one rule can maintain.
+
+A node is stateless operators, then at most one stateful operator, then a finalising projection. A stateful operator
+further down becomes a hidden node, named after what it computes, so that equal sub-plans are one node.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from penstock.plan.build import Plan
+from penstock.plan.operators import (
+    STATEFUL,
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Named,
+    Operator,
+    Project,
+    Scan,
+    Union,
+    column,
+    render,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """What one node computes: a body, and the columns of its table as expressions over the body's columns."""
+
+    name: str
+    body: Operator
+    outputs: tuple[Named, ...]
+    hidden: bool
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The relations that the node reads, each once."""
+        return tuple(dict.fromkeys(op.relation for op in walk(self.body) if isinstance(op, Scan)))
+
+    @property
+    def stateful(self) -> bool:
+        return isinstance(self.body, STATEFUL)
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.body, self.outputs)
+
+
+def split(plan: Plan, name: str) -> tuple[NodePlan, ...]:
+    """The nodes of a view, inputs before readers; the last one is the view itself."""
+    hidden: dict[str, NodePlan] = {}
+    outputs: tuple[Named, ...] = tuple((visible, column(internal)) for visible, internal in plan.outputs)
+    body = plan.root
+    while isinstance(body, Project):
+        values = dict(body.outputs)
+        outputs = tuple((visible, _inline(e, values)) for visible, e in outputs)
+        body = body.child
+    if isinstance(body, STATEFUL):
+        body = replace(body, child=_cut(body.child, hidden))
+    else:
+        body = _cut(body, hidden)
+    return (*hidden.values(), NodePlan(name, body, outputs, hidden=False))
+
+
+def _inline(expression: exp.Expression, values: dict[str, exp.Expression]) -> exp.Expression:
+    """The expression over the columns below a projection."""
+    wrapped = exp.paren(expression.copy())
+    for node in list(wrapped.find_all(exp.Column)):
+        value = values[node.name]
+        simple = isinstance(value, exp.Column | exp.Literal | exp.Func | exp.Paren)
+        node.replace(value.copy() if simple else exp.paren(value.copy()))
+    return wrapped.this
+
+
+def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
+    """The operator with every stateful operator in or below it replaced by a scan of a hidden node."""
+    match op:
+        case Scan():
+            return op
+        case Project(child=child) | Filter(child=child):
+            return replace(op, child=_cut(child, hidden))
+        case Join(inputs=inputs) | Union(inputs=inputs):
+            return replace(op, inputs=tuple(_cut(child, hidden) for child in inputs))
+        case Aggregate() | Distinct():
+            return _hide(replace(op, child=_cut(op.child, hidden)), hidden)
+
+
+def _hide(op: Operator, hidden: dict[str, NodePlan]) -> Scan:
+    stored = tuple((internal, f"v{number}") for number, internal in enumerate(op.columns, start=1))
+    outputs = tuple((name, column(internal)) for internal, name in stored)
+    node = NodePlan(f"__node_{fingerprint(op, outputs)[:16]}", op, outputs, hidden=True)
+    hidden.setdefault(node.name, node)
+    return Scan(node.name, stored)
+
+
+def fingerprint(body: Operator, outputs: tuple[Named, ...]) -> str:
+    """A digest of what a node computes that does not depend on internal names.
+
+    Two nodes with one fingerprint compute the same rows; the digest names nodes and is never compared with data.
+    """
+    numbers: dict[str, str] = {}
+    text = _canonical(body, numbers) + "|" + ",".join(f"{name}={_plain(e, numbers)}" for name, e in outputs)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(expression: exp.Expression, numbers: dict[str, str]) -> str:
+    wrapped = exp.paren(expression.copy())
+    for node in list(wrapped.find_all(exp.Column)):
+        node.replace(exp.column(numbers[node.name]))
+    return render(wrapped.this)
+
+
+def _canonical(op: Operator, numbers: dict[str, str]) -> str:
+    """The operator as text, columns numbered in the order in which they appear."""
+
+    def number(internal: str) -> str:
+        return numbers.setdefault(internal, f"${len(numbers) + 1}")
+
+    def named(pairs: tuple[Named, ...]) -> str:
+        rendered = [(internal, _plain(e, numbers)) for internal, e in pairs]
+        return ",".join(f"{number(internal)}={text}" for internal, text in rendered)
+
+    inner = ";".join(_canonical(child, numbers) for child in op.children)
+    match op:
+        case Scan(relation=relation, stored=stored):
+            return f"scan {relation}({','.join(f'{number(i)}={s}' for i, s in stored)})"
+        case Project(outputs=outputs):
+            return f"project({inner}|{named(outputs)})"
+        case Filter(condition=condition):
+            return f"filter({inner}|{_plain(condition, numbers)})"
+        case Join(conditions=conditions):
+            return f"join({inner}|{' AND '.join(_plain(c, numbers) for c in conditions)})"
+        case Union(columns=columns):
+            ordered = "/".join(",".join(numbers[c] for c in child.columns) for child in op.inputs)
+            return f"union({inner}|{ordered}|{','.join(number(c) for c in columns)})"
+        case Distinct():
+            return f"distinct({inner})"
+        case Aggregate(keys=keys, measures=measures):
+            return f"aggregate({inner}|{named(keys)}|{named(measures)})"

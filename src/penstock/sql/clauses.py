@@ -1,0 +1,151 @@
+"""The clauses that may follow the query of a materialized view, and finding where the query ends.
+
+A clause begins with a pair of words that no query ends with; the tail of the text is a list of clauses only if all of
+it reads as clauses, so a column called ``refresh`` does no harm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import NotSupportedError, SqlError
+from penstock.sql.cursor import Cursor
+
+_STARTS = (
+    ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
+    ("REFRESH", "CRON"), ("REFRESH", "INCREMENTAL"), ("TARGET", "LAG"), ("EMIT", "AFTER"), ("EMIT", "ON"),
+    ("EMIT", "PERIODICALLY"), ("ALLOW", "LATENESS"), ("CONSISTENCY", "ATOMIC"), ("CONSISTENCY", "NONE"),
+    ("SCHEDULE", "POLICY"), ("BUCKETS",), ("WITH", "NO", "DATA"),
+)  # fmt: skip
+
+
+@dataclass
+class Clauses:
+    refresh: str | None = None
+    policy: str | None = None
+    initialize: bool = True
+
+
+def not_yet(clause: str) -> NotSupportedError:
+    return NotSupportedError(f"{clause} is not supported yet: leave the clause out")
+
+
+def find_query_end(cursor: Cursor) -> int:
+    """The index of the token where the clauses begin, the query starting at the cursor."""
+    base = cursor.token.depth if cursor.token else 0
+    first_failure: tuple[int, SqlError] | None = None
+    begin = cursor.index
+    for index in range(begin + 1, len(cursor.tokens)):
+        cursor.index = index
+        if cursor.tokens[index].depth > base or not any(cursor.at(*start) for start in _STARTS):
+            continue
+        try:
+            read_clauses(cursor, dry=True)
+        except SqlError as failure:
+            first_failure = first_failure or (index, failure)
+            continue
+        cursor.index = begin
+        return index
+    cursor.index = begin
+    if first_failure is not None and cursor.tokens[first_failure[0]].upper != "BUCKETS":
+        raise first_failure[1]
+    return len(cursor.tokens)
+
+
+def read_clauses(cursor: Cursor, *, dry: bool = False) -> Clauses:
+    """Read clauses to the end of the statement. What is not built yet is read, then refused (unless ``dry``)."""
+    clauses = Clauses()
+    while cursor.token is not None:
+        later = _read_clause(cursor, clauses)
+        if later and not dry:
+            raise not_yet(later)
+    return clauses
+
+
+def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
+    """Read one clause; the name of the clause when it is not supported yet."""
+    if cursor.take("REFRESH", "POLICY"):
+        clauses.policy = read_policy(cursor)
+        return None
+    if cursor.at("REFRESH"):
+        clauses.refresh, later = read_trigger(cursor)
+        return later
+    if cursor.take("WITH", "NO", "DATA"):
+        clauses.initialize = False
+        return None
+    if cursor.take("TARGET", "LAG"):
+        if not cursor.take("DOWNSTREAM"):
+            cursor.string("a lag such as '5 minutes', or DOWNSTREAM")
+        return "TARGET LAG"
+    if cursor.take("EMIT"):
+        return _read_emit(cursor)
+    if cursor.take("ALLOW", "LATENESS"):
+        _read_interval(cursor)
+        return "ALLOW LATENESS"
+    if cursor.take("CONSISTENCY"):
+        if not (cursor.take("ATOMIC") or cursor.take("NONE")):
+            raise cursor.error("expected ATOMIC or NONE")
+        return "CONSISTENCY"
+    if cursor.take("SCHEDULE", "POLICY"):
+        if not (cursor.take("FASTEST") or cursor.take("SLOWEST")):
+            raise cursor.error("expected FASTEST or SLOWEST")
+        return "SCHEDULE POLICY"
+    if cursor.take("BUCKETS"):
+        cursor.integer("a number of buckets")
+        return "BUCKETS"
+    raise cursor.error("expected a clause of CREATE MATERIALIZED VIEW")
+
+
+def read_policy(cursor: Cursor) -> str:
+    if cursor.take("INCREMENTAL", "STRICT"):
+        return "INCREMENTAL STRICT"
+    for policy in ("AUTO", "INCREMENTAL", "FULL"):
+        if cursor.take(policy):
+            return policy
+    raise cursor.error("expected AUTO, INCREMENTAL, INCREMENTAL STRICT or FULL")
+
+
+def read_trigger(cursor: Cursor) -> tuple[str, str | None]:
+    """REFRESH and when; with the name of the clause when that trigger is not supported yet."""
+    cursor.expect("REFRESH")
+    if cursor.take("MANUAL"):
+        return "MANUAL", None
+    if cursor.take("ON", "COMMIT") or cursor.take("INCREMENTAL"):
+        return "ON COMMIT", "REFRESH ON COMMIT"
+    if cursor.take("IMMEDIATE"):
+        return "IMMEDIATE", "REFRESH IMMEDIATE"
+    if cursor.take("EVERY"):
+        if cursor.token is not None and cursor.token.kind == "number":
+            cursor.integer()
+        unit = cursor.name("SECOND, MINUTE, HOUR or DAY").upper().removesuffix("S")
+        if unit not in ("SECOND", "MINUTE", "HOUR", "DAY"):
+            cursor.index -= 1
+            raise cursor.error("expected SECOND, MINUTE, HOUR or DAY")
+        return f"EVERY {unit}", "REFRESH EVERY"
+    if cursor.take("CRON"):
+        cursor.string("a cron expression")
+        if cursor.take("AT", "TIME", "ZONE"):
+            cursor.string("a time zone")
+        return "CRON", "REFRESH CRON"
+    raise cursor.error("expected MANUAL, ON COMMIT, IMMEDIATE, EVERY, CRON, INCREMENTAL or POLICY")
+
+
+def _read_emit(cursor: Cursor) -> str:
+    if cursor.take("AFTER", "WATERMARK"):
+        return "EMIT AFTER WATERMARK"
+    if cursor.take("ON", "UPDATE"):
+        return "EMIT ON UPDATE"
+    if cursor.take("PERIODICALLY"):
+        _read_interval(cursor)
+        return "EMIT PERIODICALLY"
+    raise cursor.error("expected AFTER WATERMARK, ON UPDATE or PERIODICALLY")
+
+
+def _read_interval(cursor: Cursor) -> None:
+    cursor.expect("INTERVAL")
+    token = cursor.token
+    if token is None or token.kind not in ("string", "number"):
+        raise cursor.error("expected an interval such as '5 seconds'")
+    cursor.index += 1
+    if cursor.token is not None and cursor.token.upper.removesuffix("S") in ("SECOND", "MINUTE", "HOUR", "DAY"):
+        cursor.index += 1

@@ -1,0 +1,321 @@
+"""The statements of Penstock: from text to a value of ``statements``.
+
+The first words decide. Queries and data changes keep the user's text, since Spark reads them; statements about
+materialized views are read here in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.errors import SqlError
+from penstock.sql import statements as s
+from penstock.sql.clauses import Clauses, find_query_end, not_yet, read_clauses, read_policy, read_trigger
+from penstock.sql.cursor import Cursor
+from penstock.sql.lexer import error_at, tokenize
+
+_WRITES: dict[tuple[str, ...], str] = {
+    ("INSERT", "INTO", "TABLE"): "INSERT", ("INSERT", "INTO"): "INSERT",
+    ("INSERT", "OVERWRITE", "TABLE"): "INSERT", ("INSERT", "OVERWRITE"): "INSERT",
+    ("UPDATE",): "UPDATE", ("DELETE", "FROM"): "DELETE",
+    ("MERGE", "WITH", "SCHEMA", "EVOLUTION", "INTO"): "MERGE", ("MERGE", "INTO"): "MERGE",
+    ("TRUNCATE", "TABLE"): "TRUNCATE", ("ALTER", "TABLE"): "ALTER", ("OPTIMIZE",): "OPTIMIZE",
+    ("RESTORE", "TABLE"): "RESTORE", ("RESTORE",): "RESTORE", ("VACUUM",): "VACUUM",
+}  # fmt: skip
+_READS: dict[tuple[str, ...], str] = {
+    ("DESCRIBE", "HISTORY"): "DESCRIBE", ("DESCRIBE", "DETAIL"): "DESCRIBE", ("DESCRIBE", "TABLE"): "DESCRIBE",
+    ("DESC", "TABLE"): "DESCRIBE", ("SHOW", "TBLPROPERTIES"): "SHOW", ("DESCRIBE",): "DESCRIBE", ("DESC",): "DESCRIBE",
+}  # fmt: skip
+
+
+def split_script(text: str) -> list[str]:
+    """The statements of a script, cut at semicolons outside strings and comments.
+
+    >>> split_script("SELECT ';'; SELECT 2; -- done")
+    ["SELECT ';'", 'SELECT 2']
+    """
+    pieces, start = [], 0
+    tokens = tokenize(text)
+    cuts = [t for t in tokens if t.upper == ";"]
+    for cut_start, cut_end in [*((t.start, t.end) for t in cuts), (len(text), len(text))]:
+        if any(start <= t.start < cut_start for t in tokens):
+            pieces.append(text[start:cut_start].strip())
+        start = cut_end
+    return pieces
+
+
+def parse(text: str) -> s.Statement:
+    """One statement. A closing semicolon is allowed, a second statement is not."""
+    pieces = split_script(text)
+    if not pieces:
+        raise SqlError("the statement is empty")
+    if len(pieces) > 1:
+        offset = text.index(pieces[1], text.index(pieces[0]) + len(pieces[0]))
+        raise error_at(text, offset, "one statement at a time: a second one begins here")
+    cursor = Cursor(pieces[0])
+    for words, read in _READERS.items():
+        if cursor.at(*words):
+            return read(cursor)
+    if cursor.at("(") or any(cursor.at(word) for word in ("SELECT", "WITH", "VALUES", "FROM", "TABLE")):
+        return s.Query(cursor.text)
+    for table, writes in ((_WRITES, True), (_READS, False)):
+        for words, verb in table.items():
+            if cursor.take(*words):
+                return _table_statement(cursor, verb, writes)
+    raise cursor.error("this statement is not known to Penstock")
+
+
+def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
+    if verb == "ALTER" and "WATERMARK" in (t.upper for t in cursor.tokens):
+        raise not_yet("SET WATERMARK")
+    start = cursor.offset
+    name = cursor.name("the name of a table")
+    end = cursor.tokens[cursor.index - 1].end
+    rows = not writes or verb in ("OPTIMIZE", "RESTORE", "VACUUM")
+    return s.TableStatement(cursor.text, verb, name, (start, end), writes, rows)
+
+
+def _create_table(cursor: Cursor) -> s.Statement:
+    cursor.expect("CREATE", "TABLE")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    name = cursor.name("the name of the table")
+    columns = ""
+    if cursor.at("("):
+        start, end = cursor.group()
+        _refuse_watermark(cursor, start, end)
+        columns = cursor.text[start:end].strip()
+    options, location, query = [], None, None
+    while cursor.token is not None:
+        if cursor.take("LOCATION"):
+            location = cursor.string("a path in quotes")
+        elif cursor.take("USING"):
+            if cursor.name("a format").lower() != "delta":
+                cursor.index -= 1
+                raise cursor.error("tables of Penstock are Delta tables: write USING delta or leave it out")
+        elif cursor.at("AS") or cursor.at("SELECT") or cursor.at("WITH"):
+            cursor.take("AS")
+            query = cursor.text[cursor.offset :].strip()
+            break
+        else:
+            options.append(_table_option(cursor))
+    return s.CreateTable(cursor.text, name, if_not_exists, columns, " ".join(options), query, location)
+
+
+def _table_option(cursor: Cursor) -> str:
+    """PARTITIONED BY (..), CLUSTER BY (..), COMMENT '..' or TBLPROPERTIES (..), as it stands."""
+    start = cursor.offset
+    if cursor.take("COMMENT"):
+        cursor.string("a comment in quotes")
+    elif cursor.take("PARTITIONED", "BY") or cursor.take("CLUSTER", "BY") or cursor.take("TBLPROPERTIES"):
+        cursor.group()
+    else:
+        raise cursor.error("expected LOCATION, USING, PARTITIONED BY, CLUSTER BY, COMMENT, TBLPROPERTIES or AS")
+    return cursor.text[start : cursor.tokens[cursor.index - 1].end]
+
+
+def _refuse_watermark(cursor: Cursor, start: int, end: int) -> None:
+    inside = [t for t in cursor.tokens if start <= t.start < end]
+    for token, after in zip(inside, inside[1:], strict=False):
+        if token.upper == "WATERMARK" and after.upper == "FOR":
+            raise not_yet("WATERMARK FOR")
+
+
+def _drop_table(cursor: Cursor) -> s.Statement:
+    cursor.expect("DROP", "TABLE")
+    if_exists = cursor.take("IF", "EXISTS")
+    name = cursor.name("the name of the table")
+    cursor.end()
+    return s.DropTable(cursor.text, name, if_exists)
+
+
+def _create_view(cursor: Cursor) -> s.CreateView:
+    begin = cursor.index
+    cursor.expect("CREATE")
+    or_replace = cursor.take("OR", "REPLACE")
+    cursor.expect("MATERIALIZED", "VIEW")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    if or_replace and if_not_exists:
+        raise cursor.error("OR REPLACE and IF NOT EXISTS exclude each other")
+    name = cursor.name("the name of the view")
+    columns = _view_columns(cursor) if cursor.at("(") else ()
+    comment, properties = _view_options(cursor)
+    if not cursor.take("AS"):
+        raise cursor.error("expected AS and a query")
+    end, start = find_query_end(cursor), cursor.offset
+    if end == cursor.index:
+        raise cursor.error("expected a query")
+    stop = cursor.tokens[end - 1].end
+    cursor.index = end
+    clauses = read_clauses(cursor)
+    return s.CreateView(
+        cursor.text[cursor.tokens[begin].start :], name, cursor.text[start:stop], or_replace, if_not_exists, columns,
+        comment, properties, clauses.refresh or "MANUAL", clauses.policy or "AUTO", clauses.initialize,
+    )  # fmt: skip
+
+
+def _view_columns(cursor: Cursor) -> tuple[tuple[str, str | None], ...]:
+    cursor.expect("(")
+    columns: list[tuple[str, str | None]] = []
+    while True:
+        name = cursor.name("the name of a column")
+        columns.append((name, cursor.string("a comment in quotes") if cursor.take("COMMENT") else None))
+        if not cursor.take(","):
+            cursor.expect(")")
+            return tuple(columns)
+
+
+def _view_options(cursor: Cursor) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    comment: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    while not cursor.at("AS"):
+        if cursor.take("COMMENT"):
+            comment = cursor.string("a comment in quotes")
+        elif cursor.take("TBLPROPERTIES"):
+            properties = _properties(cursor)
+        elif cursor.take("PARTITIONED", "BY"):
+            raise not_yet("PARTITIONED BY on a materialized view")
+        elif cursor.take("CLUSTER", "BY"):
+            raise not_yet("CLUSTER BY on a materialized view")
+        else:
+            raise cursor.error("expected COMMENT, TBLPROPERTIES or AS and a query")
+    return comment, properties
+
+
+def _properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    cursor.expect("(")
+    found: list[tuple[str, str]] = []
+    while True:
+        token = cursor.token
+        if token is not None and token.kind == "string":
+            key = cursor.string()
+        else:
+            key = cursor.name("a property")
+        cursor.take("=")
+        value = cursor.token
+        if value is None or value.kind not in ("string", "number", "word"):
+            raise cursor.error("expected the value of the property")
+        if value.kind == "string":
+            found.append((key, cursor.string()))
+        else:
+            cursor.index += 1
+            found.append((key, value.text))
+        if not cursor.take(","):
+            cursor.expect(")")
+            return tuple(found)
+
+
+def _refresh_view(cursor: Cursor) -> s.Statement:
+    cursor.expect("REFRESH", "MATERIALIZED", "VIEW")
+    name = cursor.name("the name of the view")
+    full = cursor.take("FULL")
+    cursor.end()
+    return s.RefreshView(cursor.text, name, full)
+
+
+def _alter_view(cursor: Cursor) -> s.Statement:
+    cursor.expect("ALTER", "MATERIALIZED", "VIEW")
+    name = cursor.name("the name of the view")
+    if cursor.at("SUSPEND") or cursor.at("RESUME"):
+        word = cursor.name()
+        cursor.end()
+        raise not_yet(f"ALTER MATERIALIZED VIEW .. {word.upper()}")
+    if cursor.token is None:
+        raise cursor.error("expected REFRESH, REFRESH POLICY, TARGET LAG, CONSISTENCY, SUSPEND or RESUME")
+    clauses = Clauses()
+    if cursor.take("REFRESH", "POLICY"):
+        clauses.policy = read_policy(cursor)
+        cursor.end()
+    elif cursor.at("REFRESH"):
+        clauses.refresh, later = read_trigger(cursor)
+        cursor.end()
+        if later:
+            raise not_yet(later)
+    else:
+        clauses = read_clauses(cursor)
+    return s.AlterView(cursor.text, name, clauses.policy, clauses.refresh)
+
+
+def _drop_view(cursor: Cursor) -> s.Statement:
+    cursor.expect("DROP", "MATERIALIZED", "VIEW")
+    if_exists = cursor.take("IF", "EXISTS")
+    name = cursor.name("the name of the view")
+    cascade = cursor.take("CASCADE")
+    if not cascade:
+        cursor.take("RESTRICT")
+    cursor.end()
+    return s.DropView(cursor.text, name, if_exists, cascade)
+
+
+def _show_dependencies(cursor: Cursor) -> s.Statement:
+    cursor.expect("SHOW", "DEPENDENCIES", "FOR")
+    name = cursor.name("the name of a view or table")
+    cursor.end()
+    return s.ShowDependencies(cursor.text, name)
+
+
+def _show_history(cursor: Cursor) -> s.Statement:
+    cursor.expect("SHOW", "REFRESH", "HISTORY")
+    name = cursor.name("the name of a view") if cursor.take("FOR") else None
+    limit = cursor.integer() if cursor.take("LIMIT") else None
+    cursor.end()
+    return s.ShowHistory(cursor.text, name, limit)
+
+
+def _show_later(what: str) -> Callable[[Cursor], s.Statement]:
+    def read(cursor: Cursor) -> s.Statement:
+        raise not_yet(f"SHOW {what}")
+
+    return read
+
+
+def _plain(kind: type[s.Statement], *words: str) -> Callable[[Cursor], s.Statement]:
+    def read(cursor: Cursor) -> s.Statement:
+        cursor.expect(*words)
+        cursor.end()
+        return kind(cursor.text)
+
+    return read
+
+
+def _describe_view(cursor: Cursor) -> s.Statement:
+    cursor.index += 3
+    name = cursor.name("the name of the view")
+    cursor.end()
+    return s.DescribeView(cursor.text, name)
+
+
+def _explain(cursor: Cursor) -> s.Statement:
+    cursor.expect("EXPLAIN")
+    if cursor.take("MATERIALIZED", "VIEW"):
+        name = cursor.name("the name of the view")
+        cursor.end()
+        return s.ExplainView(cursor.text, name)
+    if cursor.at("CREATE"):
+        return s.ExplainCreate(cursor.text, _create_view(cursor))
+    mode = "simple"
+    for word in ("EXTENDED", "FORMATTED", "COST", "CODEGEN"):
+        if cursor.take(word):
+            mode = word.lower()
+    if cursor.token is None:
+        raise cursor.error("expected MATERIALIZED VIEW and a name, or a query")
+    return s.ExplainQuery(cursor.text, cursor.text[cursor.offset :], mode)
+
+
+_READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
+    ("CREATE", "TABLE"): _create_table,
+    ("DROP", "TABLE"): _drop_table,
+    ("CREATE", "MATERIALIZED", "VIEW"): _create_view,
+    ("CREATE", "OR", "REPLACE", "MATERIALIZED", "VIEW"): _create_view,
+    ("REFRESH", "MATERIALIZED", "VIEW"): _refresh_view,
+    ("ALTER", "MATERIALIZED", "VIEW"): _alter_view,
+    ("DROP", "MATERIALIZED", "VIEW"): _drop_view,
+    ("SHOW", "TABLES"): _plain(s.ShowTables, "SHOW", "TABLES"),
+    ("SHOW", "MATERIALIZED", "VIEWS"): _plain(s.ShowViews, "SHOW", "MATERIALIZED", "VIEWS"),
+    ("SHOW", "DEPENDENCIES"): _show_dependencies,
+    ("SHOW", "REFRESH", "HISTORY"): _show_history,
+    ("SHOW", "CONSISTENCY", "GROUPS"): _show_later("CONSISTENCY GROUPS"),
+    ("SHOW", "WATERMARKS"): _show_later("WATERMARKS"),
+    ("DESCRIBE", "MATERIALIZED", "VIEW"): _describe_view,
+    ("DESC", "MATERIALIZED", "VIEW"): _describe_view,
+    ("EXPLAIN",): _explain,
+}

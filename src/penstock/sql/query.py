@@ -1,0 +1,122 @@
+"""Queries as sqlglot trees: parsing with errors that point at the place, and finding and replacing table names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from penstock.errors import NotSupportedError, SqlError
+from penstock.sql.event_time import rewrite_event_time, uses_event_time
+from penstock.sql.lexer import error_at
+
+# sqlglot warns on standard error about statements it hands through; what matters to the user is raised here instead.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+def parse_query(text: str) -> exp.Query:
+    """The tree of a query, in Spark's dialect, with event-time functions spelled in Spark's own."""
+    tree = _parse(text)
+    if not isinstance(tree, exp.Query):
+        raise error_at(text, 0, "expected a query")
+    return rewrite_event_time(tree) if uses_event_time(tree) else tree
+
+
+def spark_text(text: str) -> str:
+    """The query as Spark reads it: the user's own text, unless it uses functions that Spark does not have."""
+    tree = _parse(text)
+    if isinstance(tree, exp.Query) and uses_event_time(tree):
+        return rewrite_event_time(tree).sql(dialect="spark")
+    return text
+
+
+def _parse(text: str) -> exp.Expression:
+    try:
+        trees = sqlglot.parse(text, dialect="spark")
+    except ParseError as problem:
+        detail = problem.errors[0]
+        line, column = detail.get("line") or 1, detail.get("col") or 1
+        offset = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - 1
+        start = offset - len(detail.get("highlight") or "") + 1
+        raise error_at(text, max(min(start, len(text)), 0), _plain_words(str(detail.get("description")))) from None
+    except TokenError as problem:
+        raise SqlError(f"the statement cannot be read: {problem}") from None
+    tree = trees[0] if trees else None
+    if tree is None:
+        raise SqlError("the query is empty")
+    return tree
+
+
+def _plain_words(description: str) -> str:
+    if description.startswith("Required keyword"):
+        return "something is missing here"
+    return "this is not expected here" if "Unexpected token" in description else description.rstrip(".")
+
+
+def table_names(tree: exp.Expression) -> list[str]:
+    """The names of the tables and views that a query reads, each once, in order; names of CTEs are not tables.
+
+    >>> table_names(parse_query("WITH b AS (SELECT * FROM a) SELECT * FROM b JOIN c USING (k)"))
+    ['a', 'c']
+    """
+    found: dict[str, str] = {}
+    for table in sorted(tables(tree), key=lambda t: t.this.meta.get("start", 0)):
+        found.setdefault(table.name.lower(), table.name)
+    return list(found.values())
+
+
+def tables(tree: exp.Expression) -> Iterator[exp.Table]:
+    """Every reference to a real table in a tree."""
+    for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and not _is_cte(table):
+            if table.args.get("db"):
+                raise NotSupportedError(
+                    f"{table.sql(dialect='spark')!r}: names have one part; Penstock's catalog has no schemas. "
+                    "Register the table with CREATE TABLE .. LOCATION '..' and use that name."
+                )
+            yield table
+
+
+def _is_cte(table: exp.Table) -> bool:
+    name = table.name.lower()
+    node: exp.Expression = table
+    while node.parent is not None:
+        parent = node.parent
+        with_ = parent.args.get("with_")
+        if with_ is not None:
+            inside = node is with_
+            for cte in with_.expressions:
+                if inside and _contains(cte, table):
+                    if cte.alias_or_name.lower() == name and with_.args.get("recursive"):
+                        return True
+                    break
+                if cte.alias_or_name.lower() == name:
+                    return True
+        node = parent
+    return False
+
+
+def _contains(root: exp.Expression, node: exp.Expression) -> bool:
+    above: exp.Expression | None = node
+    while above is not None and above is not root:
+        above = above.parent
+    return above is root
+
+
+def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
+    """The text with each table's name replaced, every other character kept; a name without an alias keeps its name.
+
+    >>> substitute_tables("SELECT t.a FROM t JOIN u AS v", lambda name: "x_" + name)
+    'SELECT t.a FROM x_t AS `t` JOIN x_u AS v'
+    """
+    edits = []
+    for table in tables(_parse(text)):
+        start, end = table.this.meta["start"], table.this.meta["end"] + 1
+        alias = "" if table.alias or isinstance(table.parent, exp.Insert) else f" AS `{table.name}`"
+        edits.append((start, end, replace(table.name) + alias))
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
