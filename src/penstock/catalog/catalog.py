@@ -37,7 +37,8 @@ class Catalog:
         self._engine.dispose()
 
     @contextmanager
-    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+    def transaction(self, *, writes: bool) -> Iterator[Connection]:
+        """A transaction for this room's modules; a writer waits here for its turn."""
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
@@ -48,7 +49,7 @@ class Catalog:
 
     def world(self) -> World:
         """Everything that a plan needs, read at one moment."""
-        with self._transaction(writes=False) as connection:
+        with self.transaction(writes=False) as connection:
             return _read_world(connection)
 
     def history(self, view: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
@@ -58,20 +59,20 @@ class Catalog:
             query = query.where(t.history.c.view == view)
         if limit is not None:
             query = query.limit(limit)
-        with self._transaction(writes=False) as connection:
+        with self.transaction(writes=False) as connection:
             return [_history(row) for row in connection.execute(query).mappings()]
 
     def last_refreshes(self) -> dict[str, HistoryRecord]:
         """The newest history record of each view."""
         newest = select(func.max(t.history.c.id)).group_by(t.history.c.view)
-        with self._transaction(writes=False) as connection:
+        with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
             return {row["view"]: _history(row) for row in rows}
 
     # -- tables and views ---------------------------------------------------------------------------------------------
 
     def add_table(self, table: TableRecord) -> None:
-        with self._transaction(writes=True) as connection:
+        with self.transaction(writes=True) as connection:
             _claim_name(connection, table.key, table.name)
             connection.execute(
                 insert(t.tables).values(
@@ -80,7 +81,7 @@ class Catalog:
             )
 
     def drop_table(self, key: str) -> None:
-        with self._transaction(writes=True) as connection:
+        with self.transaction(writes=True) as connection:
             world = _read_world(connection)
             readers = [world.views[r].name for r in world.views_graph().readers(key)]
             if readers:
@@ -90,9 +91,12 @@ class Catalog:
                 )
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
 
-    def put_view(self, view: ViewRecord, nodes: Iterable[NodeRecord], *, replace: bool) -> None:
-        """Add a view with its nodes, or replace the view of that name; nodes that nobody uses any more go."""
-        with self._transaction(writes=True) as connection:
+    def put_view(
+        self, view: ViewRecord, nodes: Iterable[NodeRecord], *, replace: bool,
+        epoch: int | None = None, publication: Publication | None = None,
+    ) -> None:  # fmt: skip
+        """Add a view with its nodes, or replace the view of that name, and publish the epoch that filled it."""
+        with self.transaction(writes=True) as connection:
             if replace:
                 connection.execute(delete(t.views).where(t.views.c.key == view.key))
                 connection.execute(delete(t.nodes).where(t.nodes.c.name == view.key))
@@ -102,14 +106,16 @@ class Catalog:
                 if node.name not in known:
                     _insert_node(connection, node)
             _insert_view(connection, view)
+            if epoch is not None and publication is not None:
+                _publish(connection, epoch, publication)
             _drop_unused_nodes(connection)
 
     def set_policy(self, key: str, policy: str) -> None:
-        with self._transaction(writes=True) as connection:
+        with self.transaction(writes=True) as connection:
             connection.execute(update(t.views).where(t.views.c.key == key).values(policy=policy))
 
     def drop_views(self, keys: Iterable[str]) -> None:
-        with self._transaction(writes=True) as connection:
+        with self.transaction(writes=True) as connection:
             wanted = list(keys)
             connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
             connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
@@ -118,34 +124,19 @@ class Catalog:
     # -- epochs -------------------------------------------------------------------------------------------------------
 
     def begin_epoch(self) -> int:
-        with self._transaction(writes=True) as connection:
+        with self.transaction(writes=True) as connection:
             last = connection.execute(select(func.max(t.epochs.c.id))).scalar() or 0
             connection.execute(insert(t.epochs).values(id=last + 1, started_at=now()))
             return int(last) + 1
 
     def publish(self, epoch: int, publication: Publication) -> None:
         """Make an epoch visible: node versions, frontiers and history, all or nothing."""
-        with self._transaction(writes=True) as connection:
-            for node, version in publication.versions.items():
-                connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
-                connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
-            for node, frontier in publication.frontiers.items():
-                connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
-                for relation, f in frontier.items():
-                    connection.execute(
-                        insert(t.frontiers).values(
-                            node=node, relation=relation, version=f.version, table_id=f.table_id, direct=f.direct
-                        )
-                    )
-            for source, version in publication.sources.items():
-                connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=version))
-            for record in publication.history:
-                connection.execute(insert(t.history).values(**vars(record)))
-            connection.execute(update(t.epochs).where(t.epochs.c.id == epoch).values(published_at=now()))
+        with self.transaction(writes=True) as connection:
+            _publish(connection, epoch, publication)
 
     def record(self, history: Iterable[HistoryRecord]) -> None:
         """History of refreshes that had nothing to publish."""
-        with self._transaction(writes=True) as connection:
+        with self.transaction(writes=True) as connection:
             for record in history:
                 connection.execute(insert(t.history).values(**vars(record)))
 
@@ -182,6 +173,25 @@ def _read_world(connection: Connection) -> World:
         frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
     epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
     return World(tables, views, nodes, frontiers, epoch or 0)
+
+
+def _publish(connection: Connection, epoch: int, publication: Publication) -> None:
+    for node, version in publication.versions.items():
+        connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
+        connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
+    for node, frontier in publication.frontiers.items():
+        connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
+        for relation, f in frontier.items():
+            connection.execute(
+                insert(t.frontiers).values(
+                    node=node, relation=relation, version=f.version, table_id=f.table_id, direct=f.direct
+                )
+            )
+    for source, version in publication.sources.items():
+        connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=version))
+    for record in publication.history:
+        connection.execute(insert(t.history).values(**vars(record)))
+    connection.execute(update(t.epochs).where(t.epochs.c.id == epoch).values(published_at=now()))
 
 
 def _history(row: object) -> HistoryRecord:

@@ -19,20 +19,23 @@ _HEARTBEAT = 15.0
 
 
 class Leases:
-    """The leases of one refresh: taken together, prolonged in the background, given back at the end."""
+    """The leases of one refresh: taken together, prolonged in the background, given back at the end.
 
-    def __init__(self, catalog: Catalog):
+    ``with Leases(catalog, nodes) as held`` takes a lease on each node that nobody holds; ``held`` are the others.
+    """
+
+    def __init__(self, catalog: Catalog, nodes: Iterable[str]):
         self._catalog = catalog
+        self._nodes = list(nodes)
         self._owner = uuid.uuid4().hex
         self._host = socket.gethostname()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def acquire(self, nodes: Iterable[str]) -> set[str]:
-        """Take a lease on each node that nobody holds; the nodes that are held by others come back."""
+    def __enter__(self) -> set[str]:
         held: set[str] = set()
-        with self._catalog._transaction(writes=True) as connection:
-            for node in nodes:
+        with self._catalog.transaction(writes=True) as connection:
+            for node in self._nodes:
                 row = connection.execute(select(t.leases).where(t.leases.c.node == node)).mappings().first()
                 if row is not None:
                     expires = row["expires_at"]
@@ -50,16 +53,16 @@ class Leases:
         self._thread.start()
         return held
 
-    def release(self) -> None:
+    def __exit__(self, *problem: object) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        with self._catalog._transaction(writes=True) as connection:
+        with self._catalog.transaction(writes=True) as connection:
             connection.execute(delete(t.leases).where(t.leases.c.owner == self._owner))
 
     def _prolong(self) -> None:
         while not self._stop.wait(_HEARTBEAT):
-            with self._catalog._transaction(writes=True) as connection:
+            with self._catalog.transaction(writes=True) as connection:
                 mine = update(t.leases).where(t.leases.c.owner == self._owner)
                 connection.execute(mine.values(expires_at=now() + _TERM))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from penstock.errors import NotFoundError
 from penstock.graph import Dag
 
 
@@ -103,6 +104,25 @@ class World:
     def nodes_graph(self) -> Dag:
         """Tables and nodes, as they are maintained."""
         return Dag({**{key: () for key in self.tables}, **{name: node.inputs for name, node in self.nodes.items()}})
+
+    def resolve(self, name: str) -> str:
+        """The key of a table or view."""
+        key = name.lower()
+        if key not in self.tables and key not in self.views:
+            known = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
+            hint = f" Known are: {', '.join(known[:20])}." if known else " There are none yet."
+            raise NotFoundError(f"there is no table or view {name!r}.{hint}")
+        return key
+
+    def view_key(self, name: str) -> str:
+        """The key of a materialized view."""
+        key = name.lower()
+        if key in self.tables:
+            raise NotFoundError(f"{name!r} is a table, not a materialized view.")
+        if key not in self.views:
+            known = ", ".join(v.name for v in self.views.values()) or "none yet"
+            raise NotFoundError(f"there is no materialized view {name!r}. Known are: {known}.")
+        return key
 
     def display_name(self, key: str) -> str:
         record = self.tables.get(key) or self.views.get(key)

@@ -1,0 +1,41 @@
+"""Penstock keeps SQL materialized views fresh on Apache Spark and Delta Lake by work in proportion to what changed."""
+
+from penstock.database import Database, Done, connect
+from penstock.errors import (
+    AlreadyExistsError,
+    DefinitionError,
+    DependencyError,
+    InternalError,
+    NotFoundError,
+    NotIncrementalError,
+    NotSupportedError,
+    PenstockError,
+    QueryError,
+    RefreshError,
+    SourceError,
+    SparkError,
+    SqlError,
+    WarehouseError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExistsError",
+    "Database",
+    "DefinitionError",
+    "DependencyError",
+    "Done",
+    "InternalError",
+    "NotFoundError",
+    "NotIncrementalError",
+    "NotSupportedError",
+    "PenstockError",
+    "QueryError",
+    "RefreshError",
+    "SourceError",
+    "SparkError",
+    "SqlError",
+    "WarehouseError",
+    "connect",
+]

@@ -1,0 +1,330 @@
+"""What a Python user calls. A Database is a warehouse that is open; it delegates to the rooms below."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.catalog import Catalog, HistoryRecord
+from penstock.errors import DefinitionError, InternalError, NotSupportedError, PenstockError, WarehouseError
+from penstock.observe.explain import Explanation
+from penstock.observe.explain import explain as explain_view
+from penstock.observe.graph import Graph
+from penstock.observe.graph import graph as view_graph
+from penstock.observe.status import ViewStatus
+from penstock.observe.status import status as view_status
+from penstock.sql import parse
+from penstock.sql import statements as s
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.engine.engine import Engine
+    from penstock.engine.report import Report
+    from penstock.engine.source_tables import SourceTables
+
+
+@dataclass(frozen=True)
+class Done:
+    """The result of a statement that gives no rows."""
+
+    message: str
+    rows: int | None = None
+    report: Report | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def connect(
+    path: str | os.PathLike[str],
+    spark: SparkSession | None = None,
+    catalog: str | None = None,
+    *,
+    progress: Callable[[str], None] | None = None,
+) -> Database:
+    """Open a warehouse, creating it if there is none.
+
+    ``path`` is the directory of the warehouse. ``spark`` is your own Spark session, which must have Delta Lake; without
+    it, an embedded one is started when it is first needed and stopped by ``close``. ``catalog`` is the URL of the
+    catalog's database; without it, the catalog is a SQLite file in the warehouse. ``progress`` is called with a few
+    words whenever something that takes time begins.
+    """
+    return Database(path, spark, catalog, progress)
+
+
+class Database:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        spark: SparkSession | None = None,
+        catalog: str | None = None,
+        progress: Callable[[str], None] | None = None,
+    ):
+        self.path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except OSError as problem:
+            raise WarehouseError(
+                f"the warehouse {self.path!r} cannot be created: {problem.strerror}. Choose a directory you can write."
+            ) from None
+        if not os.access(self.path, os.W_OK | os.X_OK):
+            raise WarehouseError(f"the warehouse {self.path!r} cannot be written. Choose a directory you can write.")
+        self._catalog = Catalog(catalog or f"sqlite:///{os.path.join(self.path, 'catalog.sqlite')}")
+        self._given_spark = spark
+        self._progress = progress or (lambda text: None)
+        self._closed = False
+        self._rooms: tuple[Engine, SourceTables] | None = None
+        self._spark: object = None
+
+    # -- opening and closing ------------------------------------------------------------------------------------------
+
+    @property
+    def catalog_url(self) -> str:
+        return self._catalog.url
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session; it starts now if nothing needed it before."""
+        self._engine  # noqa: B018
+        from penstock.engine.session import Spark
+
+        assert isinstance(self._spark, Spark)
+        return self._spark.session
+
+    @property
+    def _engine(self) -> Engine:
+        return self._open_rooms()[0]
+
+    @property
+    def _tables(self) -> SourceTables:
+        return self._open_rooms()[1]
+
+    def _open_rooms(self) -> tuple[Engine, SourceTables]:
+        """Everything that knows Spark is imported late: status, graph and history answer without it."""
+        self._check_open()
+        if self._rooms is None:
+            from penstock.engine.engine import Engine
+            from penstock.engine.session import Spark
+            from penstock.engine.source_tables import SourceTables
+
+            spark = Spark(self._given_spark, self._progress)
+            engine = Engine(self.path, spark, self._catalog, self._progress)
+            self._spark = spark
+            self._rooms = engine, SourceTables(lambda: spark.session, self._catalog, engine.locate)
+        return self._rooms
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PenstockError("this database is closed. Open it again with penstock.connect(path).")
+
+    def close(self) -> None:
+        """Close the warehouse; an embedded Spark stops with the last database that uses it."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._spark is not None:
+            from penstock.engine.session import Spark
+
+            assert isinstance(self._spark, Spark)
+            self._spark.close()
+        self._catalog.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<penstock.Database {self.path!r}{' (closed)' if self._closed else ''}>"
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def sql(self, text: str) -> DataFrame | Done:
+        """Run one statement: a DataFrame for queries and SHOW, DESCRIBE, EXPLAIN; a small result for the rest."""
+        self._check_open()
+        return self._run(parse(text))
+
+    def table(self, name: str) -> DataFrame:
+        """A view's rows at the published epoch, or a table's newest."""
+        from penstock.engine.relations import newest
+
+        self._check_open()
+        world = self._catalog.world()
+        return newest(self.spark, world, world.resolve(name))
+
+    def status(self) -> list[ViewStatus]:
+        """One record a view, inputs before readers."""
+        self._check_open()
+        return view_status(self._catalog)
+
+    def history(self, name: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
+        """What refreshes did, newest first."""
+        self._check_open()
+        key = self._catalog.world().view_key(name) if name is not None else None
+        return self._catalog.history(key, limit)
+
+    def graph(self) -> Graph:
+        """Tables and views and who reads whom; ``print`` it."""
+        self._check_open()
+        return view_graph(self._catalog)
+
+    def explain(self, name: str) -> Explanation:
+        """How a view is maintained; ``print`` it."""
+        self._check_open()
+        world = self._catalog.world()
+        view = world.views[world.view_key(name)]
+        last = next(iter(self._catalog.history(view.key, 1)), None)
+        return explain_view(world, view, [world.nodes[n] for n in view.nodes], last)
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def refresh(self, *names: str, full: bool = False) -> Report:
+        """Bring views up to date, upstream first; without names all of them."""
+        self._check_open()
+        return self._engine.refresh(names or None, full=full)
+
+    def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Make an existing Delta table known under a name."""
+        self._tables.register(_plain_name(name), os.fspath(path))
+
+    def create_view(
+        self,
+        name: str,
+        query: str,
+        *,
+        refresh: str = "MANUAL",
+        policy: str = "AUTO",
+        target_lag: str | None = None,
+        initialize: bool = True,
+        comment: str | None = None,
+        columns: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        or_replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> Report | None:
+        """CREATE MATERIALIZED VIEW without SQL around the query."""
+        self._check_open()
+        _check_options(refresh, policy, target_lag)
+        return self._engine.create_view(
+            s.CreateView(
+                query, _plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
+                tuple((properties or {}).items()), refresh.upper(), policy.upper(), initialize,
+            )
+        )  # fmt: skip
+
+    def alter_view(self, name: str, *, refresh: str | None = None, policy: str | None = None) -> None:
+        """Change when or how a view is refreshed."""
+        self._check_open()
+        _check_options(refresh or "MANUAL", policy or "AUTO", None)
+        if policy is not None:
+            self._engine.set_policy(name, policy.upper())
+
+    def drop_view(self, name: str, cascade: bool = False) -> None:
+        """Drop a view; with ``cascade`` also the views that read it."""
+        self._check_open()
+        self._engine.drop_view(name, cascade=cascade)
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def _run(self, statement: s.Statement) -> DataFrame | Done:
+        match statement:
+            case s.Query():
+                return self._query(statement.text)
+            case s.TableStatement():
+                return self._table_statement(statement)
+            case s.CreateTable():
+                created = self._tables.create(statement)
+                return Done(f"table {statement.name} {'created' if created else 'exists already'}")
+            case s.DropTable():
+                dropped = self._tables.drop(statement.name, if_exists=statement.if_exists)
+                return Done(f"table {statement.name} {'dropped' if dropped else 'does not exist'}")
+            case s.CreateView():
+                return self._create_view(statement)
+            case s.RefreshView():
+                report = self.refresh(statement.name, full=statement.full)
+                return Done(str(report[statement.name]), report=report)
+            case s.AlterView():
+                self.alter_view(statement.name, refresh=statement.refresh, policy=statement.policy)
+                return Done(f"view {statement.name} altered")
+            case s.DropView():
+                gone = self._engine.drop_view(
+                    statement.name, if_exists=statement.if_exists, cascade=statement.cascade
+                )
+                return Done(f"dropped {', '.join(gone)}" if gone else f"view {statement.name} does not exist")
+        return self._show(statement)
+
+    def _query(self, text: str) -> DataFrame:
+        from penstock.engine.relations import newest, read_keys, run_query
+
+        world = self._catalog.world()
+        read_keys(world, text)
+        return run_query(self.spark, text, lambda key: newest(self.spark, world, key))
+
+    def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
+        result = self._tables.run(statement)
+        if statement.returns_rows:
+            return result
+        row = result.first() if "num_affected_rows" in result.columns else None
+        if row is None:
+            return Done(f"{statement.verb} done")
+        return Done(f"{statement.verb}: {row['num_affected_rows']} rows", rows=row["num_affected_rows"])
+
+    def _create_view(self, statement: s.CreateView) -> Done:
+        report = self._engine.create_view(statement)
+        if report is None:
+            state = "created without rows" if not statement.initialize else "exists already"
+            return Done(f"materialized view {statement.name} {state}")
+        own = report[statement.name]
+        return Done(f"materialized view {statement.name} created: {own.rows_inserted} rows", report=report)
+
+    def _show(self, statement: s.Statement) -> DataFrame:
+        """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
+        from penstock.engine.relations import spark_plan
+        from penstock.observe import listings
+
+        world = self._catalog.world()
+        match statement:
+            case s.ShowTables():
+                listing = listings.tables(world)
+            case s.ShowViews():
+                listing = listings.views(self.status())
+            case s.ShowDependencies():
+                listing = listings.dependencies(world, statement.name)
+            case s.ShowHistory():
+                listing = listings.history(world, self.history(statement.name, statement.limit))
+            case s.DescribeView():
+                listing = listings.description(world, statement.name)
+            case s.ExplainView():
+                listing = listings.lines("explanation", str(self.explain(statement.name)))
+            case s.ExplainCreate():
+                definition = self._engine.define(world, statement.create)
+                explained = explain_view(world, definition.view, definition.nodes)
+                listing = listings.lines("explanation", str(explained))
+            case s.ExplainQuery():
+                listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))
+            case _:
+                raise InternalError(f"no way to run {type(statement).__name__}")
+        return self.spark.createDataFrame(listing.rows, listing.ddl)
+
+
+def _plain_name(name: str) -> str:
+    if not re.fullmatch(r"[^`.\s]+", name):
+        raise DefinitionError(f"{name!r} cannot be a name: it must not be empty or contain dots, spaces or backticks.")
+    return name
+
+
+def _check_options(refresh: str, policy: str, target_lag: str | None) -> None:
+    if policy.upper() not in s.POLICIES:
+        raise DefinitionError(f"the policy {policy!r} is unknown. Choose one of {', '.join(s.POLICIES)}.")
+    if refresh.upper() != "MANUAL":
+        raise NotSupportedError(f"REFRESH {refresh} is not supported yet: use MANUAL.")
+    if target_lag is not None:
+        raise NotSupportedError("TARGET LAG is not supported yet: leave target_lag out.")

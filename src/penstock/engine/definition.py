@@ -1,0 +1,272 @@
+"""From a query to the records of a view: Spark judges it, the planner cuts it into nodes, Spark types the nodes.
+
+Nothing is read here but schemas, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import NullType, StructField, StructType
+
+from penstock.catalog import NodeRecord, ViewRecord, World
+from penstock.engine.relations import read_keys, run_query
+from penstock.engine.session import clean_message
+from penstock.errors import DefinitionError, NotIncrementalError
+from penstock.ivm import rules
+from penstock.ivm.context import Moment
+from penstock.ivm.layout import as_aggregate, layout_of
+from penstock.ivm.node import Maintained
+from penstock.plan import NodePlan, Plan, Unsupported, build, split
+from penstock.plan.check import non_deterministic
+from penstock.plan.describe import describe_node
+from penstock.plan.operators import Aggregate, Distinct, Scan, render, walk
+from penstock.sql.query import parse_query
+from penstock.sql.statements import CreateView
+from penstock.storage.delta_log import Snapshot
+from penstock.storage.reader import quoted, schema_of
+from penstock.storage.zset import Delta, Rows
+
+Locate = Callable[[str, str], str]
+RESERVED = "__"
+_FORBIDDEN = set(" ,;{}()\n\t=")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A view that could be created: its record and those of its nodes, new and shared, inputs before readers."""
+
+    view: ViewRecord
+    nodes: tuple[NodeRecord, ...]
+
+
+def define(spark: SparkSession, world: World, statement: CreateView, locate: Locate) -> Definition:
+    """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes."""
+    reads = read_keys(world, statement.query)
+    schemas = {key: relation_schema(world, key) for key in reads}
+    analysed = analyse(spark, statement.query, schemas)
+    columns = _columns(statement, analysed)
+    nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate)
+    view = ViewRecord(
+        statement.name.lower(), statement.name, statement.query,
+        tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
+        statement.comment, dict(statement.properties), statement.refresh, statement.policy, reads,
+        tuple(node.name for node in nodes), problem.code if problem else None, str(problem.construct) if problem else None,
+        datetime.now(timezone.utc),
+    )  # fmt: skip
+    return Definition(view, nodes)
+
+
+def relation_schema(world: World, key: str) -> StructType:
+    """The columns of a table (as it is now) or of a view (as it was defined)."""
+    if key in world.tables:
+        return schema_of(Snapshot(world.tables[key].path))
+    stored = StructType.fromJson(json.loads(world.nodes[key].schema_json))
+    if key in world.views:
+        return StructType([stored[name] for name, _, _ in world.views[key].columns])
+    return stored
+
+
+def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) -> StructType:
+    """Spark's verdict on a query: its schema, or an error in Spark's words. No job runs."""
+    return run_query(spark, query, {k: empty_frame(spark, s) for k, s in schemas.items()}).schema
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    return spark.createDataFrame([], schema)
+
+
+def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructField, str | None]]:
+    """The view's columns with their comments, renamed by the column list; each must be storable and readable."""
+    fields: list[tuple[StructField, str | None]] = [(field, None) for field in analysed.fields]
+    if statement.columns:
+        if len(statement.columns) != len(fields):
+            raise DefinitionError(
+                f"view {statement.name!r} names {len(statement.columns)} columns, but its query gives {len(fields)}."
+            )
+        fields = [
+            (StructField(name, field.dataType), comment)
+            for (name, comment), (field, _) in zip(statement.columns, fields, strict=True)
+        ]
+    seen: set[str] = set()
+    for field, _ in fields:
+        name = field.name
+        if set(name) & _FORBIDDEN:
+            raise DefinitionError(
+                f"view {statement.name!r}: the column {name!r} needs a plain name. Write {name} AS some_name."
+            )
+        if name.startswith(RESERVED):
+            raise DefinitionError(
+                f"view {statement.name!r}: the column {name!r} begins with '__', which is kept for Penstock's own "
+                "columns. Give it another name."
+            )
+        if name.lower() in seen:
+            raise DefinitionError(f"view {statement.name!r} has two columns called {name!r}. Rename one with AS.")
+        if isinstance(field.dataType, NullType):
+            raise DefinitionError(
+                f"view {statement.name!r}: the column {name!r} is NULL without a type. Write CAST(NULL AS type)."
+            )
+        seen.add(name.lower())
+    return fields
+
+
+def _plan_nodes(
+    spark: SparkSession, world: World, statement: CreateView, schemas: Mapping[str, StructType],
+    analysed: StructType, columns: list[tuple[StructField, str | None]], locate: Locate,
+) -> tuple[tuple[NodeRecord, ...], Unsupported | None]:  # fmt: skip
+    """The view's nodes; with the reason when there is one node only, which recomputes."""
+    wanted = StructType([StructField(f.name, f.dataType, True, {"comment": c} if c else {}) for f, c in columns])
+    key = statement.name.lower()
+    changing = non_deterministic(parse_query(statement.query))
+    if statement.policy == "FULL":
+        problem = Unsupported("POLICY_FULL", "the policy FULL")
+        return (_query_node(statement, key, schemas, wanted, locate, problem),), problem
+    if changing is not None:
+        raise DefinitionError(
+            f"view {statement.name!r} uses {changing.construct}, whose value changes by itself, so no refresh could "
+            "keep the view equal to its query. Remove it, or write REFRESH POLICY FULL to recompute at every refresh."
+        )
+    try:
+        names = [field.name for field, _ in columns]
+        plans = plan_nodes(statement.query, key, names, {k: tuple(s.names) for k, s in schemas.items()})
+        return _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate), None
+    except Unsupported as problem:
+        if statement.policy == "INCREMENTAL STRICT":
+            raise NotIncrementalError(
+                f"view {statement.name!r} cannot be maintained incrementally: {problem.construct} has no incremental "
+                f"rule ({problem.code}). Rewrite the query, or choose REFRESH POLICY AUTO.",
+                code=problem.code,
+            ) from None
+        return (_query_node(statement, key, schemas, wanted, locate, problem),), problem
+
+
+def plan_nodes(
+    query: str, key: str, names: list[str], schemas: Mapping[str, tuple[str, ...]]
+) -> tuple[NodePlan, ...]:
+    """The nodes of a query whose visible columns have these names."""
+    plan = build(parse_query(query), schemas)
+    if len(plan.outputs) != len(names):
+        raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
+    outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
+    return split(Plan(plan.root, outputs), key)
+
+
+class _EmptyInputs:
+    """Inputs without rows: enough for Spark to tell types."""
+
+    def __init__(self, spark: SparkSession, schemas: Mapping[str, StructType]):
+        self._spark = spark
+        self._schemas = schemas
+
+    def delta(self, scan: Scan) -> Delta | None:
+        return None
+
+    def read(self, scan: Scan, moment: Moment) -> Rows:
+        frame = empty_frame(self._spark, self._schemas[scan.relation])
+        return Rows(frame.select(*[F.col(quoted(stored)).alias(name) for name, stored in scan.stored]))
+
+
+def _typed_nodes(
+    spark: SparkSession, world: World, plans: tuple[NodePlan, ...], schemas: Mapping[str, StructType],
+    wanted: StructType, analysed: StructType, locate: Locate,
+) -> tuple[NodeRecord, ...]:  # fmt: skip
+    """Records of the nodes. Spark's types of our plan must be those of the user's query."""
+    known = dict(schemas)
+    records = []
+    for plan in plans:
+        inputs = _EmptyInputs(spark, known)
+        try:
+            types = _measure_types(plan, inputs)
+            maintained = maintained_node(plan, types)
+            stored = maintained.evaluate(inputs, "post").schema
+        except PySparkException as problem:
+            raise Unsupported("PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})") from None
+        known[plan.name] = stored
+        if plan.hidden and plan.name in world.nodes:
+            records.append(world.nodes[plan.name])
+            continue
+        if not plan.hidden:
+            _check_types(stored, analysed)
+            stored = _commented(stored, wanted)
+        records.append(
+            NodeRecord(
+                plan.name, plan.hidden, locate(plan.name, "nodes" if plan.hidden else "views"), plan.fingerprint,
+                _nullable(stored).json(), plan.inputs,
+                {
+                    "types": types,
+                    "schemas": {k: s.names for k, s in schemas.items()},
+                    "input_types": _input_types(plan, known),
+                    "incremental": True,
+                    **describe_node(plan, maintained.layout is not None and maintained.layout.mergeable),
+                },
+            )
+        )  # fmt: skip
+    return tuple(records)
+
+
+def maintained_node(plan: NodePlan, types: Mapping[str, str]) -> Maintained:
+    return Maintained(plan, layout_of(plan, types) if plan.stateful else None)
+
+
+def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
+    """Types of the arguments (x0, ..) and values (v0, ..) of an aggregate's measures."""
+    if not isinstance(plan.body, Aggregate | Distinct):
+        return {}
+    body = as_aggregate(plan.body)
+    child = rules.evaluate(body.child, inputs, "post").frame
+    types = {}
+    for i, (_, function) in enumerate(body.measures):
+        argument = F.expr(render(function.this)) if function.this is not None and not function.this.is_star else F.lit(1)
+        types[f"x{i}"] = child.select(argument).schema[0].dataType.simpleString()
+        types[f"v{i}"] = child.agg(F.expr(render(function))).schema[0].dataType.simpleString()
+    return types
+
+
+def _input_types(plan: NodePlan, known: Mapping[str, StructType]) -> dict[str, dict[str, str]]:
+    """The columns that a node reads, by relation, with their types; checked again at every refresh."""
+    found: dict[str, dict[str, str]] = {}
+    for op in walk(plan.body):
+        if isinstance(op, Scan):
+            columns = found.setdefault(op.relation, {})
+            columns.update({stored: known[op.relation][stored].dataType.simpleString() for _, stored in op.stored})
+    return found
+
+
+def _check_types(stored: StructType, analysed: StructType) -> None:
+    ours = [field.dataType.simpleString() for field in stored.fields[: len(analysed.fields)]]
+    theirs = [field.dataType.simpleString() for field in analysed.fields]
+    if ours != theirs:
+        raise Unsupported("PLAN_MISMATCH", f"a query whose types Spark derives differently ({ours} and {theirs})")
+
+
+def _commented(stored: StructType, wanted: StructType) -> StructType:
+    comments = {f.name: f.metadata for f in wanted.fields}
+    return StructType([StructField(f.name, f.dataType, True, comments.get(f.name, {})) for f in stored.fields])
+
+
+def _nullable(schema: StructType) -> StructType:
+    return StructType([StructField(f.name, f.dataType, True, f.metadata) for f in schema.fields])
+
+
+def _query_node(
+    statement: CreateView, key: str, schemas: Mapping[str, StructType], wanted: StructType, locate: Locate,
+    problem: Unsupported,
+) -> NodeRecord:  # fmt: skip
+    """A node that recomputes the whole query."""
+    types = {k: {f.name: f.dataType.simpleString() for f in s.fields} for k, s in schemas.items()}
+    details = {
+        "types": {}, "schemas": {k: s.names for k, s in schemas.items()}, "input_types": types, "incremental": False,
+        "rule": "recompute", "operator": "the whole query", "reads": "all of its inputs",
+        "reason_code": problem.code, "reason": problem.construct,
+    }  # fmt: skip
+    digest = hashlib.sha256(statement.query.encode()).hexdigest()
+    return NodeRecord(key, False, locate(key, "views"), digest, _nullable(wanted).json(), tuple(schemas), details)
+
+

@@ -1,0 +1,246 @@
+"""Creating, refreshing and dropping views on a warehouse: the epoch around the catalog and its leases."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from penstock.catalog import Catalog, HistoryRecord, NodeRecord, World
+from penstock.catalog.leases import Leases
+from penstock.engine.definition import Definition, define
+from penstock.engine.epoch import Epoch, Request, Result
+from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
+from penstock.engine.session import Spark
+from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError, RefreshError
+from penstock.graph import CycleError
+from penstock.sql.statements import CreateView
+from penstock.storage.view_table import delete_table
+
+
+class Engine:
+    def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
+        self._path = path
+        self._spark = spark
+        self._catalog = catalog
+        self._progress = progress
+
+    def _session(self) -> SparkSession:
+        return self._spark.session
+
+    # -- refreshing ---------------------------------------------------------------------------------------------------
+
+    def refresh(self, names: Iterable[str] | None = None, *, full: bool = False) -> Report:
+        """Refresh these views (all without names) and everything upstream of them, in one epoch."""
+        world = self._catalog.world()
+        keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
+        recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
+        started = datetime.now(timezone.utc)
+        nodes = _with_upstream(world, keys)
+        with Leases(self._catalog, nodes) as held:
+            current = _newest(world, self._catalog.world())
+            result = self._epoch(current).run(Request(nodes, recompute, held), self._progress)
+            reports = _view_reports(world, result)
+            number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
+        report = Report(reports, number)
+        if report.failed:
+            first = report.failed[0]
+            others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
+            raise RefreshError(
+                f"view {first.name!r} failed to refresh: {first.error}{others}. "
+                "What could be refreshed was published; the error's .report tells about every view.",
+                report=report,
+            )
+        return report
+
+    def _epoch(self, world: World) -> Epoch:
+        return Epoch(self._session, self._catalog, world)
+
+    def _publish(self, result: Result, history: list[HistoryRecord], epoch: int) -> int:
+        """Publish an epoch that moved something; of one that did not, keep the history. Gives the epoch's number."""
+        if not result.publication.frontiers and not result.publication.versions:
+            self._catalog.record(history)
+            return epoch
+        result.publication.history = history
+        number = result.number if result.number is not None else self._catalog.begin_epoch()
+        self._catalog.publish(number, result.publication)
+        return number
+
+    # -- defining -----------------------------------------------------------------------------------------------------
+
+    def create_view(self, statement: CreateView) -> Report | None:
+        """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced."""
+        world = self._catalog.world()
+        key = statement.name.lower()
+        if key in world.tables:
+            raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
+        exists = key in world.views
+        if exists and statement.if_not_exists:
+            return None
+        if exists and not statement.or_replace:
+            raise AlreadyExistsError(
+                f"materialized view {statement.name!r} exists already. "
+                "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
+            )
+        definition = self.define(world, statement)
+        self._check_cycle(world, definition)
+        if exists:
+            self._check_readers(world, definition)
+        if not statement.initialize:
+            self._catalog.put_view(definition.view, definition.nodes, replace=exists)
+            self._delete_unused(world)
+            return None
+        return self._fill(world, definition, exists)
+
+    def define(self, world: World, statement: CreateView) -> Definition:
+        return define(self._session(), world, statement, self.locate)
+
+    def _fill(self, world: World, definition: Definition, exists: bool) -> Report:
+        view = definition.view
+        known = {**world.nodes, **{node.name: node for node in definition.nodes}}
+        frontiers = {name: f for name, f in world.frontiers.items() if name != view.key}
+        amended = replace(world, views={**world.views, view.key: view}, nodes=known, frontiers=frontiers)
+        started = datetime.now(timezone.utc)
+        new = [n for n in definition.nodes if n.version is None]
+        nodes = _with_upstream(amended, [view.key])
+        try:
+            with Leases(self._catalog, nodes) as held:
+                result = self._epoch(amended).run(Request(nodes, (), held), self._progress)
+                reports = _view_reports(amended, result)
+                _check_filled(view.name, reports)
+                assert result.number is not None
+                result.publication.history = [_history(result, r, amended, started) for r in reports]
+                self._catalog.put_view(
+                    view, definition.nodes, replace=exists, epoch=result.number, publication=result.publication
+                )
+        except BaseException:
+            for node in new:
+                delete_table(node.path)
+            raise
+        self._delete_unused(world)
+        return Report(reports, result.number)
+
+    def _check_cycle(self, world: World, definition: Definition) -> None:
+        views = {**world.views, definition.view.key: definition.view}
+        try:
+            replace(world, views=views).views_graph().order()
+        except CycleError as cycle:
+            path = " -> ".join(world.display_name(name) for name in cycle.path)
+            raise DependencyError(
+                f"view {definition.view.name!r} would read itself: {path}. Change the query so that it does not."
+            ) from None
+
+    def _check_readers(self, world: World, definition: Definition) -> None:
+        """A view that others read keeps the columns that they read, with their types."""
+        offered = {name.lower(): data_type for name, data_type, _ in definition.view.columns}
+        for node in world.nodes.values():
+            for column, data_type in node.details["input_types"].get(definition.view.key, {}).items():
+                if offered.get(column.lower()) != data_type:
+                    raise DependencyError(
+                        f"view {definition.view.name!r} cannot be replaced: {self._owner(world, node)!r} reads its column "
+                        f"{column!r} ({data_type}). Keep the column, or drop the reader first."
+                    )
+
+    @staticmethod
+    def _owner(world: World, node: NodeRecord) -> str:
+        return next(v.name for v in world.views.values() if node.name in v.nodes)
+
+    def locate(self, name: str, folder: str) -> str:
+        """A directory that no table uses yet."""
+        base = path = os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
+        number = 2
+        while os.path.exists(path):
+            path, number = f"{base}-{number}", number + 1
+        return path
+
+    def set_policy(self, name: str, policy: str) -> None:
+        """Change how a view is refreshed. To and from FULL the view is planned and filled anew."""
+        world = self._catalog.world()
+        view = world.views[world.view_key(name)]
+        recomputes = view.reason_code == "POLICY_FULL"
+        if (policy == "FULL") != recomputes:
+            columns = tuple((name, comment) for name, _, comment in view.columns)
+            self.create_view(
+                CreateView(
+                    view.query, view.name, view.query, True, False, columns, view.comment,
+                    tuple(view.properties.items()), view.refresh, policy,
+                )
+            )  # fmt: skip
+        elif policy == "INCREMENTAL STRICT" and not view.incremental:
+            raise NotIncrementalError(
+                f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "
+                f"({view.reason_code}). Rewrite the query first.",
+                code=str(view.reason_code),
+            )
+        else:
+            self._catalog.set_policy(view.key, policy)
+
+    # -- dropping -----------------------------------------------------------------------------------------------------
+
+    def drop_view(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> list[str]:
+        """Drop a view, with CASCADE also the views that read it; gives the names that are gone."""
+        world = self._catalog.world()
+        if if_exists and name.lower() not in world.views:
+            return []
+        key = world.view_key(name)
+        graph = world.views_graph()
+        readers = graph.order(graph.descendants([key]))
+        if readers and not cascade:
+            names = ", ".join(repr(world.views[r].name) for r in graph.readers(key))
+            verb = "reads" if len(graph.readers(key)) == 1 else "read"
+            raise DependencyError(
+                f"view {world.views[key].name!r} cannot be dropped: {names} {verb} it. "
+                "Use DROP MATERIALIZED VIEW .. CASCADE."
+            )
+        dropped = [key, *readers]
+        self._catalog.drop_views(dropped)
+        self._delete_unused(world)
+        return [world.views[k].name for k in dropped]
+
+    def _delete_unused(self, before: World) -> None:
+        """Remove the tables of nodes that the catalog no longer knows."""
+        kept = {node.path for node in self._catalog.world().nodes.values()}
+        for node in before.nodes.values():
+            if node.path not in kept:
+                delete_table(node.path)
+
+
+def _with_upstream(world: World, keys: Iterable[str]) -> list[str]:
+    """The nodes of these views and all that they read, inputs before readers."""
+    graph = world.nodes_graph()
+    wanted = {node for key in keys for node in world.views[key].nodes}
+    return graph.order((wanted | graph.ancestors(wanted)) - set(world.tables))
+
+
+def _newest(world: World, fresh: World) -> World:
+    """Another process may have published between reading the catalog and taking the leases."""
+    nodes = {name: fresh.nodes.get(name, node) for name, node in world.nodes.items()}
+    return replace(world, nodes=nodes, frontiers=fresh.frontiers)
+
+
+def _view_reports(world: World, result: Result) -> list[ViewReport]:
+    reports = []
+    for key, view in world.views.items():
+        if key in result.reports:
+            hidden = [result.reports[n] for n in view.nodes if n != key and n in result.reports]
+            reports.append(combine(view.name, result.reports[key], hidden))
+    return reports
+
+
+def _check_filled(name: str, reports: list[ViewReport]) -> None:
+    own = next(r for r in reports if r.name == name)
+    if own.status != SUCCEEDED:
+        blamed = next((r for r in reports if r.status == FAILED), own)
+        why = blamed.error or "another process is refreshing a view that it reads. Try again."
+        raise PenstockError(f"view {name!r} was not created: {why}")
+
+
+def _history(result: Result, report: ViewReport, world: World, started: datetime) -> HistoryRecord:
+    return HistoryRecord(
+        result.number if result.number is not None else world.epoch, report.name.lower(), report.status, report.action,
+        report.strategy, report.reason, report.rows_inserted, report.rows_deleted, report.seconds, started, report.error,
+    )  # fmt: skip

@@ -1,0 +1,324 @@
+"""One step of the graph: pin source versions, maintain node by node in graph order, and say what to publish.
+
+Every node's outcome is one of NO_DATA, INCREMENTAL, FULL, REINITIALIZE or SKIP, with a reason code. A node that fails
+does not stop the others; what reads it is skipped and catches up in a later epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.catalog import Catalog, Frontier, NodeRecord, Publication, World
+from penstock.engine.definition import maintained_node, plan_nodes
+from penstock.engine.relations import run_query
+from penstock.engine.report import FAILED, SKIPPED, ViewReport
+from penstock.engine.session import clean_message
+from penstock.engine.sources import Inputs, NodeInputs, Relation
+from penstock.errors import DefinitionError, InternalError, PenstockError
+from penstock.ivm.materialize import Materializer
+from penstock.ivm.node import Maintained
+from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
+from penstock.storage.delta_log import HistoryGone, Snapshot
+from penstock.storage.reader import quoted, read_snapshot, schema_of
+from penstock.storage.view_table import create_table, restore
+from penstock.storage.zset import WEIGHT, Delta
+
+
+@dataclass
+class Request:
+    """What to refresh: nodes in graph order (inputs before readers), those to recompute, those that others hold."""
+
+    nodes: list[str]
+    recompute: Collection[str] = ()
+    held: Collection[str] = ()
+
+
+@dataclass
+class Step:
+    """One node in one epoch."""
+
+    node: NodeRecord
+    action: str
+    reason: str
+    maintained: Maintained | None
+    since: dict[str, int]
+    applied: Applied | None = None
+    inserted: int = 0
+    deleted: int = 0
+
+
+@dataclass
+class Result:
+    """What an epoch did: reports by node, and what is to be published."""
+
+    number: int | None
+    reports: dict[str, ViewReport] = field(default_factory=dict)
+    publication: Publication = field(default_factory=Publication)
+
+
+class Epoch:
+    def __init__(self, session: Callable[[], SparkSession], catalog: Catalog, world: World):
+        self._session = session
+        self._catalog = catalog
+        self._world = world
+        self._number: int | None = None
+        self._materializer = Materializer()
+        self._inputs_or_none: Inputs | None = None
+        self._relations: dict[str, Relation] = {}
+        self._graph = world.nodes_graph()
+
+    def run(self, request: Request, progress: Callable[[str], None]) -> Result:
+        """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published."""
+        self._pin(request)
+        result = Result(None)
+        try:
+            for name in request.nodes:
+                started = time.perf_counter()
+                progress(f"refreshing {self._world.display_name(name)}")
+                report = self._node(name, request, result)
+                report.seconds = time.perf_counter() - started
+                result.reports[name] = report
+        finally:
+            self._materializer.release()
+        result.number = self._number
+        for source, relation in self._relations.items():
+            if source in self._world.tables and relation.after is not None:
+                result.publication.sources[source] = relation.after.version
+        return result
+
+    # -- before the first node ----------------------------------------------------------------------------------------
+
+    def _pin(self, request: Request) -> None:
+        """Pin the newest version of every source; one that cannot be opened fails its readers only."""
+        ancestors = self._graph.ancestors(request.nodes)
+        for key, table in self._world.tables.items():
+            if key in ancestors:
+                relation = Relation(key, table.path, None)
+                try:
+                    relation.after = Snapshot(table.path)
+                except PenstockError as problem:
+                    relation.error = type(problem)(f"table {table.name!r}: {problem}")
+                self._relations[key] = relation
+        for name in request.nodes:
+            node = self._world.nodes[name]
+            self._relations[name] = Relation(name, node.path, node.version)
+        for name in request.nodes:
+            for relation, columns in self._world.nodes[name].details["input_types"].items():
+                self._relations[relation].columns.update(columns)
+
+    @property
+    def _inputs(self) -> Inputs:
+        if self._inputs_or_none is None:
+            self._inputs_or_none = Inputs(self._session(), self._materializer)
+            for relation in self._relations.values():
+                self._inputs_or_none.add(relation)
+        return self._inputs_or_none
+
+    def _epoch_number(self) -> int:
+        if self._number is None:
+            self._number = self._catalog.begin_epoch()
+        return self._number
+
+    # -- one node -----------------------------------------------------------------------------------------------------
+
+    def _node(self, name: str, request: Request, result: Result) -> ViewReport:
+        node = self._world.nodes[name]
+        relation = self._relations[name]
+        if name in request.held:
+            relation.error = PenstockError(f"{self._world.display_name(name)!r} is being refreshed by another process")
+            return ViewReport(name, "SKIP", "HELD_BY_ANOTHER", status=SKIPPED)
+        broken = [self._relations[i] for i in node.inputs if self._relations[i].error is not None]
+        if broken and broken[0].name in self._world.tables:
+            return self._failed(relation, broken[0].error)
+        if broken:
+            relation.error = broken[0].error
+            held = all(r.name in request.held for r in broken)
+            return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
+        step: Step | None = None
+        try:
+            self._check_inputs(node)
+            step = self._decide(node, name in request.recompute)
+            self._execute(step)
+        except PenstockError as problem:
+            return self._failed(relation, problem, step)
+        except HistoryGone as problem:
+            return self._failed(relation, PenstockError(str(problem)), step)
+        except (PySparkException, Py4JJavaError) as problem:
+            return self._failed(relation, PenstockError(clean_message(problem, {})), step)
+        self._collect(step, result)
+        strategy = step.applied.strategy if step.applied else None
+        return ViewReport(name, step.action, step.reason, strategy, step.inserted, step.deleted)
+
+    @staticmethod
+    def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
+        relation.error = problem
+        action = step.action if step else "SKIP"
+        return ViewReport(relation.name, action, "ERROR", status=FAILED, error=str(problem))
+
+    def _check_inputs(self, node: NodeRecord) -> None:
+        """A source whose columns are no longer those of the definition is an error, not a wrong result."""
+        for relation, columns in node.details["input_types"].items():
+            snapshot = self._relations[relation].after
+            if relation not in self._world.tables or snapshot is None:
+                continue
+            found = {f.name.lower(): f.dataType.simpleString() for f in schema_of(snapshot).fields}
+            for column, data_type in columns.items():
+                now = found.get(column.lower())
+                if now != data_type:
+                    what = "is gone" if now is None else f"is now {now}, not {data_type}"
+                    raise DefinitionError(
+                        f"column {column!r} of table {self._world.display_name(relation)!r} {what}. "
+                        "Run CREATE OR REPLACE MATERIALIZED VIEW with a query that fits."
+                    )
+
+    def _decide(self, node: NodeRecord, recompute: bool) -> Step:
+        """The action, before any row is read. INCREMENTAL may still turn out to be NO_DATA."""
+        frontier = self._world.frontiers.get(node.name, {})
+        since = {name: f.version for name, f in frontier.items() if f.direct}
+        maintained = self._maintained(node)
+
+        def step(action: str, reason: str) -> Step:
+            return Step(node, action, reason, maintained, since)
+
+        if node.version is None:
+            return step("FULL", "INITIAL")
+        if recompute:
+            return step("FULL", "REQUESTED")
+        for name in node.inputs:
+            after = self._relations[name].after
+            assert after is not None
+            known = frontier.get(name)
+            if known is None or known.table_id != after.table_id or known.version > after.version:
+                return step("REINITIALIZE", "SOURCE_REPLACED")
+        if node.details.get("reason_code") == "POLICY_FULL":
+            return step("FULL", "POLICY_FULL")
+        if all(self._unchanged(name, since[name]) for name in node.inputs):
+            return step("NO_DATA", "NO_CHANGE")
+        if maintained is None:
+            return step("FULL", str(node.details["reason_code"]))
+        return step("INCREMENTAL", "CHANGED")
+
+    def _unchanged(self, name: str, since: int) -> bool:
+        """Whether an input is known, without reading anything, to be as the node left it."""
+        relation = self._relations[name]
+        assert relation.after is not None
+        if relation.after.version == since:
+            return True
+        return relation.in_memory and relation.before == since and relation.delta is None
+
+    def _maintained(self, node: NodeRecord) -> Maintained | None:
+        """The node's plan, made again from the view's query; None for a node that always recomputes."""
+        if not node.details["incremental"]:
+            return None
+        view = next(v for v in self._world.views.values() if node.name in v.nodes)
+        own = self._world.nodes[view.key]
+        schemas = {name: tuple(columns) for name, columns in own.details["schemas"].items()}
+        plans = plan_nodes(view.query, view.key, [name for name, _, _ in view.columns], schemas)
+        plan = next((p for p in plans if p.name == node.name), None)
+        if plan is None or plan.fingerprint != node.fingerprint:
+            raise InternalError(
+                f"view {view.name!r} was planned by another version of Penstock. "
+                "Run CREATE OR REPLACE MATERIALIZED VIEW with the same query."
+            )
+        return maintained_node(plan, node.details["types"])
+
+    # -- doing it -----------------------------------------------------------------------------------------------------
+
+    def _execute(self, step: Step) -> None:
+        relation = self._relations[step.node.name]
+        if step.action == "NO_DATA":
+            relation.after = Snapshot(step.node.path, step.node.version)
+            relation.in_memory = True
+            return
+        if step.action == "INCREMENTAL":
+            try:
+                self._maintain(step, relation)
+                return
+            except HistoryGone:
+                step.action, step.reason = "REINITIALIZE", "HISTORY_GONE"
+        self._recompute(step, relation)
+
+    def _maintain(self, step: Step, relation: Relation) -> None:
+        assert step.maintained is not None
+        context = NodeInputs(self._session(), self._inputs, step.since)
+        if not any([context.changed(name) for name in step.node.inputs]):
+            step.action, step.reason = "NO_DATA", "NO_CHANGE"
+            relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
+            return
+        published = Snapshot(step.node.path, step.node.version)
+        stored = read_snapshot(self._session(), published)
+        change = step.maintained.delta(context, stored, self._materializer)
+        assert change is not None
+        step.inserted, step.deleted = change.totals(WEIGHT)
+        relation.in_memory = True
+        if not step.inserted and not step.deleted:
+            relation.after = published
+            return
+        base = self._base(step.node)
+        table_change = TableChange(change.frame, step.inserted, step.deleted, step.maintained.keys, change.local)
+        step.applied = apply_change(
+            self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
+        )
+        relation.after = Snapshot(step.node.path, step.applied.version)
+        relation.delta = Delta(change.frame, append_only=step.deleted == 0, small=change.local)
+
+    def _recompute(self, step: Step, relation: Relation) -> None:
+        """All rows anew, from the inputs as they are after this epoch; readers compare the two versions."""
+        since: dict[str, int] = {}
+        if step.maintained is not None:
+            context = NodeInputs(self._session(), self._inputs, since)
+            rows = step.maintained.evaluate(context, "post")
+        else:
+            rows = self._query_rows(step.node)
+        base = self._base(step.node)
+        step.applied = replace_all(base, rows, node=step.node.name, epoch=self._epoch_number())
+        relation.after = Snapshot(step.node.path, step.applied.version)
+        step.inserted = sum(f.rows or 0 for f in relation.after.files)
+        step.deleted = sum(f.rows or 0 for f in base.files)
+
+    def _query_rows(self, node: NodeRecord) -> DataFrame:
+        view = self._world.views[node.name]
+
+        def frame(key: str) -> DataFrame:
+            after = self._relations[key].after
+            assert after is not None
+            rows = read_snapshot(self._session(), after)
+            columns = node.details["schemas"][key]
+            return rows.select(*[quoted(c) for c in columns])
+
+        rows = run_query(self._session(), view.query, frame)
+        return rows.toDF(*[name for name, _, _ in view.columns])
+
+    def _base(self, node: NodeRecord) -> Snapshot:
+        """The version to commit on: a new table for a new node; what a crash left behind is undone first."""
+        if node.version is None:
+            create_table(node.path, node.schema_json, self._world.display_name(node.name))
+            return Snapshot(node.path)
+        return Snapshot(node.path, restore(node.path, node.version))
+
+    # -- after a node -------------------------------------------------------------------------------------------------
+
+    def _collect(self, step: Step, result: Result) -> None:
+        """What this node adds to the publication: its version and what it has consumed."""
+        name = step.node.name
+        frontier: dict[str, Frontier] = {}
+        for source in self._graph.ancestors([name]) & set(self._world.tables):
+            after = self._relations[source].after
+            if after is not None:
+                frontier[source] = Frontier(after.version, after.table_id, source in step.node.inputs)
+        for read in step.node.inputs:
+            after = self._relations[read].after
+            assert after is not None
+            frontier[read] = Frontier(after.version, after.table_id, True)
+        if frontier != self._world.frontiers.get(name):
+            result.publication.frontiers[name] = frontier
+        if step.applied is not None:
+            result.publication.versions[name] = step.applied.version
+
+

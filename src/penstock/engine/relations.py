@@ -1,0 +1,80 @@
+"""Names in a query to DataFrames: views at their published version, tables at their newest, Spark sees temporary views.
+
+The user's text goes to Spark as it is, except that each table's name is replaced by that of a temporary view.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.catalog import World
+from penstock.engine.session import spark_errors
+from penstock.errors import DefinitionError
+from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names
+from penstock.storage.delta_log import Snapshot
+from penstock.storage.reader import quoted, read_snapshot
+
+
+def read_keys(world: World, query: str) -> tuple[str, ...]:
+    """The keys of what a query reads."""
+    return tuple(world.resolve(name) for name in table_names(parse_query(query)))
+
+
+def run_query(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]) -> DataFrame:
+    """The DataFrame of a query whose table names mean the given frames."""
+    text = spark_text(text)
+    frame_of = frames if callable(frames) else frames.__getitem__
+    token = uuid.uuid4().hex[:12]
+    views: dict[str, str] = {}
+
+    def replace(name: str) -> str:
+        view = f"__penstock_{token}_{len(views)}"
+        if name.lower() not in views:
+            frame_of(name.lower()).createOrReplaceTempView(view)
+            views[name.lower()] = view
+        return views[name.lower()]
+
+    with spark_errors("the query cannot be run"):
+        rewritten = substitute_tables(text, replace)
+    try:
+        with spark_errors("the query is not valid", {v: k for k, v in views.items()}):
+            return spark.sql(rewritten)
+    finally:
+        for view in views.values():
+            spark.catalog.dropTempView(view)
+
+
+def published(spark: SparkSession, world: World, key: str) -> DataFrame:
+    """A view's rows at its published version."""
+    view, node = world.views[key], world.nodes[key]
+    if node.version is None:
+        raise DefinitionError(
+            f"view {view.name!r} has no rows yet: it was created WITH NO DATA. "
+            f"Run REFRESH MATERIALIZED VIEW {view.name}."
+        )
+    columns = [name for name, _, _ in view.columns]
+    return read_snapshot(spark, Snapshot(node.path, node.version), columns).select(*[quoted(c) for c in columns])
+
+
+def newest(spark: SparkSession, world: World, key: str) -> DataFrame:
+    """A table's rows at its newest version, or a view's at its published one."""
+    if key in world.views:
+        return published(spark, world, key)
+    table = world.tables[key]
+    snapshot = Snapshot(table.path)
+    if snapshot.plain:
+        return read_snapshot(spark, snapshot)
+    return spark.read.format("delta").load(table.path)
+
+
+def spark_plan(frame: DataFrame, mode: str) -> str:
+    """Spark's own plan of a query, as text."""
+    text = io.StringIO()
+    with redirect_stdout(text):
+        frame.explain(mode=mode)
+    return text.getvalue().strip()

@@ -1,0 +1,221 @@
+"""The Spark session: the caller's, or an embedded one that starts when it is first needed and stops with its last user.
+
+A process can hold one Spark at a time, so the embedded session is shared by all open databases of the process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from penstock.errors import QueryError, SparkError
+
+DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+JAVA_HELP = "Install it with 'sudo apt-get install openjdk-17-jre-headless' (macOS: 'brew install openjdk@17')."
+
+
+def settings() -> dict[str, str]:
+    """Spark settings for one machine and small work."""
+    cores = str(os.cpu_count() or 2)
+    return {
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": "penstock",
+        "spark.jars.packages": DELTA_PACKAGE,
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": os.environ.get("PENSTOCK_DRIVER_MEMORY", "4g"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": cores,
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.scheduler.mode": "FAIR",
+        # A view must not depend on which machine refreshes it.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Listing a few hundred known files is faster here than as a Spark job.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+        "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "penstock-spark-warehouse"),
+    }
+
+
+def quiet_python_loggers() -> None:
+    """PySpark writes each failed query with its JVM stack to standard error; what matters of it is in our error."""
+    if not spark_log_is_wanted():
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def spark_log_is_wanted() -> bool:
+    """PENSTOCK_SPARK_LOG=1 shows what Spark itself has to say."""
+    return os.environ.get("PENSTOCK_SPARK_LOG", "") not in ("", "0")
+
+
+class _Embedded:
+    """The one embedded Spark of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._session: SparkSession | None = None
+        self._gateway: Any = None
+        self._log: IO[str] | None = None
+
+    def acquire(self) -> SparkSession:
+        with self._lock:
+            if self._session is None:
+                self._start()
+            self._users += 1
+            assert self._session is not None
+            return self._session
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self.stop()
+
+    def _start(self) -> None:
+        if SparkSession.getActiveSession() is not None:
+            raise SparkError(
+                "this process already runs a Spark session. Pass it on: penstock.connect(path, spark=your_session)."
+            )
+        check_java()
+        conf = SparkConf(loadDefaults=False)
+        conf.setAll(list(settings().items()))
+        output: dict[str, Any] = {}
+        if not spark_log_is_wanted():
+            self._log = tempfile.NamedTemporaryFile("w+", prefix="penstock-spark-", suffix=".log")  # noqa: SIM115
+            output = {"stdout": self._log, "stderr": self._log}
+        try:
+            self._gateway = launch_gateway(conf, output)
+            self._session = SparkSession(SparkContext(conf=conf, gateway=self._gateway))
+        except (PySparkException, Py4JError, OSError) as problem:
+            detail = self._last_words() or str(problem)
+            self.stop()
+            raise SparkError(f"Spark did not start: {detail}") from None
+        if not spark_log_is_wanted():
+            self._session.sparkContext.setLogLevel("OFF")
+
+    def _last_words(self) -> str:
+        if self._log is None:
+            return ""
+        self._log.flush()
+        with open(self._log.name) as log:
+            lines = [line.strip() for line in log if re.search(r"error|exception|unresolved", line, re.IGNORECASE)]
+        return lines[0] if lines else ""
+
+    def stop(self) -> None:
+        """Stop Spark and its JVM; nothing of it is left running."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.stop()
+        gateway, self._gateway = self._gateway, None
+        if gateway is not None:
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+            try:
+                gateway.proc.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                gateway.proc.kill()
+                gateway.proc.wait()
+            # PySpark keeps the gateway of a stopped context for the next one, and has no way to say that it is gone.
+            for kept in ("_gateway", "_jvm"):
+                setattr(SparkContext, kept, None)
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+_embedded = _Embedded()
+atexit.register(_embedded.stop)
+
+
+class Spark:
+    """A database's way to Spark: the caller's session, or a share in the embedded one."""
+
+    def __init__(self, given: SparkSession | None, notify: Callable[[str], None] | None = None):
+        quiet_python_loggers()
+        self._given = given
+        self._session: SparkSession | None = None
+        self._notify = notify or (lambda text: None)
+
+    @property
+    def session(self) -> SparkSession:
+        if self._session is None:
+            self._session = self._given_session() if self._given is not None else self._embedded_session()
+        return self._session
+
+    @property
+    def started(self) -> bool:
+        return self._session is not None
+
+    def _given_session(self) -> SparkSession:
+        assert self._given is not None
+        extensions = self._given.conf.get("spark.sql.extensions", "") or ""
+        if "DeltaSparkSessionExtension" not in extensions:
+            raise SparkError(
+                "the given Spark session has no Delta Lake. Build it with spark.sql.extensions="
+                "io.delta.sql.DeltaSparkSessionExtension and spark.sql.catalog.spark_catalog="
+                "org.apache.spark.sql.delta.catalog.DeltaCatalog (see delta.configure_spark_with_delta_pip)."
+            )
+        return self._given
+
+    def _embedded_session(self) -> SparkSession:
+        self._notify("starting Spark")
+        return _embedded.acquire()
+
+    def close(self) -> None:
+        if self._session is not None and self._given is None:
+            _embedded.release()
+        self._session = None
+
+
+def check_java() -> None:
+    """Say in one sentence that Java is missing or too old, before Spark says it in a hundred lines."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else "java"
+    if shutil.which(java) is None:
+        where = f"JAVA_HOME is {home!r}, which has no bin/java" if home else "there is no 'java' on the PATH"
+        raise SparkError(f"Spark needs Java 17 or newer, and {where}. {JAVA_HELP}")
+    text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    if match and int(match.group(1)) < 17:
+        raise SparkError(f"Spark needs Java 17 or newer, and {java!r} is Java {match.group(1)}. {JAVA_HELP}")
+
+
+@contextmanager
+def spark_errors(what: str, names: dict[str, str] | None = None) -> Iterator[None]:
+    """Turn Spark's exceptions into ``QueryError``: its message, without the stack, and with the user's names."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as problem:
+        raise QueryError(f"{what}: {clean_message(problem, names or {})}") from None
+
+
+def clean_message(problem: Exception, names: dict[str, str]) -> str:
+    """The first, telling part of a Spark message."""
+    text = str(getattr(problem, "getMessage", lambda: None)() or problem)
+    if isinstance(problem, Py4JJavaError):
+        text = str(problem.java_exception)
+    text = re.split(r"\n\s*at |\nJVM stacktrace|;\n'|\n== SQL", text)[0].strip()
+    for internal, name in names.items():
+        text = text.replace(internal, name)
+    return re.sub(r"\s*SQLSTATE: \w+\s*$", "", text).strip()

@@ -1,0 +1,204 @@
+"""Source tables: creating, registering, changing and dropping them. Spark runs the statements; names are ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from penstock.catalog import Catalog, TableRecord, World
+from penstock.engine.relations import newest, run_query
+from penstock.engine.session import spark_errors
+from penstock.errors import (
+    AlreadyExistsError,
+    DefinitionError,
+    NotFoundError,
+    NotSupportedError,
+    SourceError,
+    SqlError,
+)
+from penstock.sql.cursor import Cursor
+from penstock.sql.query import substitute_tables
+from penstock.sql.statements import CreateTable, TableStatement
+from penstock.storage.delta_log import Snapshot
+from penstock.storage.reader import schema_of
+from penstock.storage.view_table import delete_table
+
+_MANAGED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+
+
+class SourceTables:
+    def __init__(
+        self, session: Callable[[], SparkSession], catalog: Catalog, locate: Callable[[str, str], str]
+    ):
+        self._session = session
+        self._catalog = catalog
+        self._locate = locate
+
+    def create(self, statement: CreateTable) -> bool:
+        """Create a table, or register one that is there; False when IF NOT EXISTS found the name taken."""
+        world = self._catalog.world()
+        key = statement.name.lower()
+        if key in world.views:
+            raise AlreadyExistsError(f"the name {statement.name!r} is taken by a materialized view. Choose another name.")
+        if key in world.tables:
+            if statement.if_not_exists:
+                return False
+            raise AlreadyExistsError(f"table {statement.name!r} exists already. Use IF NOT EXISTS or another name.")
+        if statement.location is not None and _is_delta(_absolute(statement.location)):
+            self.register(statement.name, statement.location, statement.columns)
+            return True
+        if not statement.columns and statement.query is None:
+            where = f" and there is no Delta table at {statement.location!r}" if statement.location else ""
+            raise DefinitionError(f"table {statement.name!r} has no columns{where}. Write CREATE TABLE name (column TYPE, ..).")
+        external = statement.location is not None
+        path = _absolute(statement.location) if statement.location else self._locate(key, "tables")
+        try:
+            self._run_create(statement, path, external, world)
+            self._add(statement.name, path, external)
+        except BaseException:
+            if not external:
+                delete_table(path)
+            raise
+        return True
+
+    def _run_create(self, statement: CreateTable, path: str, external: bool, world: World) -> None:
+        parts = [f"CREATE TABLE {_by_path(path)}"]
+        if statement.columns:
+            parts.append(f"({statement.columns})")
+        parts += ["USING delta", _options(statement.options, {} if external else _MANAGED)]
+        session = self._session()
+        if statement.query is not None:
+            rows = run_query(session, statement.query, lambda key: newest(session, world, world.resolve(key)))
+            rows.createOrReplaceTempView("__penstock_ctas")
+            parts.append("AS SELECT * FROM __penstock_ctas")
+        with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
+            session.sql(" ".join(parts))
+
+    def register(self, name: str, path: str, columns: str = "") -> None:
+        """Make an existing Delta table known under a name. It is taken as it is."""
+        path = _absolute(path)
+        found = schema_of(Snapshot(path))
+        if columns:
+            wanted = StructType.fromDDL(columns)
+            if _shape(wanted) != _shape(found):
+                raise DefinitionError(
+                    f"table {name!r}: the columns given are not those of the Delta table at {path!r}, which has "
+                    f"{found.simpleString()}. Leave the columns out."
+                )
+        self._add(name, path, external=True)
+
+    def _add(self, name: str, path: str, external: bool) -> None:
+        self._catalog.add_table(TableRecord(name.lower(), name, path, external, datetime.now(timezone.utc)))
+
+    def drop(self, name: str, *, if_exists: bool) -> bool:
+        """Drop a table; the data of an external one stays where it is."""
+        world = self._catalog.world()
+        key = name.lower()
+        if key not in world.tables:
+            if key in world.views:
+                raise NotFoundError(f"{name!r} is a materialized view. Use DROP MATERIALIZED VIEW {name}.")
+            if if_exists:
+                return False
+        table = world.tables[world.resolve(name)]
+        self._catalog.drop_table(key)
+        if not table.external:
+            delete_table(table.path)
+        return True
+
+    def run(self, statement: TableStatement) -> DataFrame:
+        """Run a statement on a table; views can be read in it, but not written."""
+        world = self._catalog.world()
+        key = world.resolve(statement.target)
+        if key in world.views:
+            name = world.views[key].name
+            raise NotSupportedError(
+                f"{name!r} is a materialized view: only its refresh writes it. Change the tables that it reads, or use "
+                f"DROP MATERIALIZED VIEW {name} or DESCRIBE MATERIALIZED VIEW {name}."
+            )
+        if statement.verb == "ALTER":
+            _refuse_rename(statement)
+        path = world.tables[key].path
+        Snapshot(path)  # a clear error when the directory is gone
+        target = _by_path(path)
+        names = {target: world.tables[key].name}
+        with spark_errors(f"{statement.verb} on {world.tables[key].name!r} failed", names):
+            return self._session().sql(self._rewritten(statement, world, target))
+
+    def _rewritten(self, statement: TableStatement, world: World, target: str) -> str:
+        start, end = statement.target_span
+        if statement.verb == "TRUNCATE":
+            return f"DELETE FROM {target}"
+        if statement.verb not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+            return statement.text[:start] + target + statement.text[end:]
+        session = self._session()
+        # The target is hidden behind a name of its own while the other tables' names are replaced.
+        marker = "__penstock_target"
+        text = statement.text[:start] + marker + statement.text[end:]
+        alias = "" if statement.verb == "INSERT" or _has_alias(statement) else f" AS `{statement.target}`"
+
+        def replace(name: str) -> str:
+            if name == marker:
+                return marker
+            key = world.resolve(name)
+            view = f"__penstock_dml_{key}"
+            newest(session, world, key).createOrReplaceTempView(view)
+            return view
+
+        try:
+            text = substitute_tables(text, replace)
+        except SqlError:
+            alias = ""  # sqlglot does not know this form; Spark may, as long as it names no other table
+        return text.replace(f"{marker} AS `{marker}`", marker).replace(marker, target + alias)
+
+
+def _has_alias(statement: TableStatement) -> bool:
+    """Whether a name follows the target, as in UPDATE t AS x or MERGE INTO t x."""
+    cursor = Cursor(statement.text)
+    after = next((t for t in cursor.tokens if t.start >= statement.target_span[1]), None)
+    if after is None or after.kind not in ("word", "quoted"):
+        return False
+    return after.upper not in ("SET", "WHERE", "USING")
+
+
+def _refuse_rename(statement: TableStatement) -> None:
+    rest = Cursor(statement.text[statement.target_span[1] :])
+    if rest.at("RENAME", "TO"):
+        raise NotSupportedError(f"table {statement.target!r} cannot be renamed: views know it by its name.")
+
+
+def _by_path(path: str) -> str:
+    return "delta.`" + path.replace("`", "``") + "`"
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
+
+
+def _is_delta(path: str) -> bool:
+    try:
+        Snapshot(path)
+    except SourceError:
+        return False
+    return True
+
+
+def _shape(schema: StructType) -> list[tuple[str, str]]:
+    return [(f.name.lower(), f.dataType.simpleString()) for f in schema.fields]
+
+
+def _options(options: str, properties: dict[str, str]) -> str:
+    """The table's options with these properties added, unless the user set them."""
+    missing = {k: v for k, v in properties.items() if k.lower() not in options.lower()}
+    if not missing:
+        return options
+    listed = ", ".join(f"'{k}' = '{v}'" for k, v in missing.items())
+    cursor = Cursor(options)
+    for index, token in enumerate(cursor.tokens):
+        if token.upper == "TBLPROPERTIES" and token.depth == 0:
+            bracket = cursor.tokens[index + 1]
+            return f"{options[: bracket.end]}{listed}, {options[bracket.end :]}"
+    return f"{options} TBLPROPERTIES ({listed})"

@@ -1,0 +1,144 @@
+"""The inputs of an epoch: source versions pinned once, every change read once and shared by all its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.errors import PenstockError
+from penstock.ivm.context import Moment
+from penstock.ivm.materialize import LOCAL_ROWS, Materializer
+from penstock.plan.operators import Scan
+from penstock.storage.changes import Change, read_change
+from penstock.storage.delta_log import Snapshot
+from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
+
+
+@dataclass
+class Relation:
+    """A source or node as the epoch sees it: where it was, where it is, and its change if that is in memory."""
+
+    name: str
+    path: str
+    before: int | None
+    """The version that readers which are up to date have consumed."""
+    after: Snapshot | None = None
+    delta: Delta | None = None
+    in_memory: bool = False
+    """Whether ``delta`` is the change from ``before`` to ``after`` (None then means: nothing changed)."""
+    error: PenstockError | None = None
+    columns: set[str] = field(default_factory=set)
+    """The columns that some reader needs."""
+
+
+class Inputs:
+    """All relations of an epoch, and the changes read so far."""
+
+    def __init__(self, spark: SparkSession, materializer: Materializer):
+        self._spark = spark
+        self._materializer = materializer
+        self._relations: dict[str, Relation] = {}
+        self._changes: dict[tuple[str, int], Delta | None] = {}
+
+    def add(self, relation: Relation) -> None:
+        self._relations[relation.name] = relation
+
+    def __getitem__(self, name: str) -> Relation:
+        return self._relations[name]
+
+    def need(self, name: str, columns: Iterable[str]) -> None:
+        self._relations[name].columns.update(columns)
+
+    def change(self, name: str, since: int) -> Delta | None:
+        """The change of a relation since a version; None when it is known to be empty."""
+        relation = self._relations[name]
+        assert relation.after is not None
+        if relation.in_memory and since == relation.before:
+            return relation.delta
+        if since == relation.after.version:
+            return None
+        if (name, since) not in self._changes:
+            self._changes[name, since] = self._read(relation, since)
+        return self._changes[name, since]
+
+    def _read(self, relation: Relation, since: int) -> Delta | None:
+        assert relation.after is not None
+        before = Snapshot(relation.path, since)
+        columns = sorted(relation.columns)
+        change = read_change(self._spark, before, relation.after, columns)
+        if change.rows is None:
+            return None
+        if change.append_only and self._appended_rows(before, relation.after) > LOCAL_ROWS:
+            return Delta(change.rows, append_only=True)
+        return self._materialized(change)
+
+    @staticmethod
+    def _appended_rows(before: Snapshot, after: Snapshot) -> int:
+        old = {file.path for file in before.files}
+        return sum(file.rows or LOCAL_ROWS for file in after.files if file.path not in old)
+
+    def _materialized(self, change: Change) -> Delta | None:
+        assert change.rows is not None
+        rows = change.rows if change.append_only else consolidate(change.rows)
+        result = self._materializer.materialize(rows)
+        inserted, deleted = result.totals(WEIGHT)
+        if not inserted and not deleted:
+            return None
+        return Delta(result.frame, append_only=deleted == 0, small=result.local)
+
+
+class NodeInputs:
+    """The inputs of one node: a rule's ``Context``. ``since`` says what the node has consumed of each."""
+
+    def __init__(self, spark: SparkSession, inputs: Inputs, since: dict[str, int]):
+        self._spark = spark
+        self._inputs = inputs
+        self._since = since
+        self._snapshots: dict[tuple[str, int], Snapshot] = {}
+
+    def changed(self, name: str) -> bool:
+        return self._inputs.change(name, self._since[name]) is not None
+
+    def delta(self, scan: Scan) -> Delta | None:
+        change = self._inputs.change(scan.relation, self._since[scan.relation])
+        if change is None:
+            return None
+        frame = change.frame.select(*_renamed(scan), WEIGHT)
+        return Delta(frame, change.append_only, change.small)
+
+    def read(self, scan: Scan, moment: Moment) -> Rows:
+        relation = self._inputs[scan.relation]
+        assert relation.after is not None
+        since = self._since.get(scan.relation)
+        if moment == "pre":
+            assert since is not None
+            return Rows(self._snapshot(relation, since, scan))
+        if relation.in_memory and since == relation.before and since is not None:
+            before = Rows(self._snapshot(relation, since, scan))
+            change = self.delta(scan)
+            if change is None:
+                return before
+            return Rows(add([with_weight(before), change.frame]), weighted=True)
+        return Rows(_select(read_snapshot(self._spark, relation.after, _stored(scan)), scan))
+
+    def _snapshot(self, relation: Relation, version: int, scan: Scan) -> DataFrame:
+        key = (relation.name, version)
+        if key not in self._snapshots:
+            self._snapshots[key] = Snapshot(relation.path, version)
+        return _select(read_snapshot(self._spark, self._snapshots[key], _stored(scan)), scan)
+
+
+def _stored(scan: Scan) -> list[str]:
+    return [stored for _, stored in scan.stored]
+
+
+def _renamed(scan: Scan) -> list[F.Column]:  # type: ignore[name-defined]
+    return [F.col(quoted(stored)).alias(name) for name, stored in scan.stored]
+
+
+def _select(frame: DataFrame, scan: Scan) -> DataFrame:
+    return frame.select(*_renamed(scan))

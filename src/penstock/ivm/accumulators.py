@@ -1,0 +1,140 @@
+"""How an aggregate function is kept up to date from a change alone.
+
+An accumulator is a few state columns per group. Each has a ``partial`` (over the changed rows of a group, whose
+argument is ``x`` and whose sign is +1 or -1) and a ``merge`` (SUM, MIN or MAX over partials and stored state); the
+function's value is an expression over the merged columns. Everything here is text: no Spark is needed to choose.
+
+| function            | state                       | value                                        |
+|---------------------|-----------------------------|----------------------------------------------|
+| COUNT(*)            | -                           | the group's number of rows                   |
+| COUNT(x), COUNT_IF  | count                       | count                                        |
+| SUM(x), exact types | sum, number of non-NULLs    | sum, NULL when nothing is summed             |
+| AVG(x), exact types | sum, number of non-NULLs    | their quotient, rounded as Spark rounds      |
+| MIN(x), MAX(x)      | the extreme                 | the extreme; recomputed when it is removed   |
+
+SUM and AVG of FLOAT and DOUBLE have none: running float sums drift, so their groups are recomputed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.storage.zset import SIGN
+
+ROWS = "__rows"
+"""The state column that counts a group's rows; a group without rows is gone."""
+
+_SMALL_INTEGERS = ("tinyint", "smallint", "int")
+_LARGEST_SCALE, _LARGEST_PRECISION = 13, 27
+
+
+@dataclass(frozen=True)
+class Part:
+    """One state column: what it is called behind the measure's name, its type, partial and merge."""
+
+    suffix: str
+    type: str
+    partial: str
+    merge: str
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    parts: tuple[Part, ...]
+    value: str
+    """The function's value; ``{suffix}`` stands for a state column, ``{rows}`` for the group's number of rows."""
+    removed: Part | None = None
+    """For an extreme: the same extreme of the removed values."""
+    shows: str | None = None
+    """The suffix of the state column that is the value itself, so that a visible column can serve as state."""
+
+
+def choose(function: exp.Expression, argument: str, argument_type: str, value_type: str) -> Accumulator | None:
+    """The accumulator of a function, given the column that holds its argument; None when it has none.
+
+    >>> choose(exp.Count(this=exp.Star()), "x", "int", "bigint").value
+    '{rows}'
+    """
+    match function:
+        case exp.Count():
+            return _count(function, argument)
+        case exp.CountIf():
+            return Accumulator((Part("count", "bigint", f"SUM(IF({argument}, {SIGN}, 0))", "SUM"),), "{count}", None, "count")
+        case exp.Sum():
+            return _sum(argument, argument_type, value_type)
+        case exp.Avg():
+            return _average(argument, argument_type, value_type)
+        case exp.Min() | exp.Max():
+            return _extreme("MIN" if isinstance(function, exp.Min) else "MAX", argument, argument_type)
+    return None
+
+
+def _non_null_count(argument: str) -> Part:
+    return Part("count", "bigint", f"SUM(IF({argument} IS NULL, 0, {SIGN}))", "SUM")
+
+
+def _count(function: exp.Count, argument: str) -> Accumulator:
+    if isinstance(function.this, exp.Star | exp.Literal):
+        return Accumulator((), "{rows}")
+    return Accumulator((_non_null_count(argument),), "{count}", None, "count")
+
+
+def _signed_sum(argument: str, wide: str, stored: str) -> Part:
+    """Exact: the argument is widened before its sign is turned, so that no value is too large to be negated."""
+    value = f"CAST({argument} AS {wide})"
+    return Part("sum", stored, f"SUM(IF({SIGN} > 0, {value}, -{value}))", "SUM")
+
+
+def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
+    decimal = _decimal(argument_type)
+    if argument_type in _SMALL_INTEGERS:
+        part = _signed_sum(argument, "BIGINT", value_type)
+    elif argument_type == "bigint":
+        part = _signed_sum(argument, "DECIMAL(20,0)", value_type)
+    elif decimal is not None:
+        part = _signed_sum(argument, argument_type, value_type)
+    else:
+        return None
+    return Accumulator((part, _non_null_count(argument)), "IF({count} = 0, NULL, {sum})", None, "sum")
+
+
+def _average(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
+    decimal = _decimal(argument_type)
+    count = _non_null_count(argument)
+    if argument_type in (*_SMALL_INTEGERS, "bigint"):
+        part = _signed_sum(argument, "DECIMAL(20,0)", "decimal(38,0)")
+        return Accumulator((part, count), "IF({count} = 0, NULL, CAST({sum} AS DOUBLE) / CAST({count} AS DOUBLE))")
+    if decimal is None or decimal[0] > _LARGEST_PRECISION or decimal[1] > _LARGEST_SCALE:
+        return None
+    precision, scale = decimal
+    part = _signed_sum(argument, argument_type, f"decimal({precision + 10},{scale})")
+    return Accumulator((part, count), _exact_quotient(scale, value_type))
+
+
+def _exact_quotient(scale: int, value_type: str) -> str:
+    """sum / count rounded half up once, as Spark's AVG does.
+
+    Spark's decimal division would round early when the types grow too wide. So the whole part, which divides without
+    rest, and the fraction, whose digits fit, are divided apart.
+    """
+    rest = "({sum} % CAST({count} AS DECIMAL(20,0)))"
+    whole = f"CAST(({{sum}} - {rest}) / CAST({{count}} AS DECIMAL(20,0)) AS DECIMAL({38 - scale - 4},0))"
+    fraction = (
+        f"CAST(CAST({rest} AS DECIMAL({10 + scale},{scale})) / CAST({{count}} AS DECIMAL(14,0)) "
+        f"AS DECIMAL({scale + 5},{scale + 4}))"
+    )
+    return f"IF({{count}} = 0, NULL, CAST({whole} + {fraction} AS {value_type}))"
+
+
+def _extreme(kind: str, argument: str, argument_type: str) -> Accumulator:
+    value = Part("value", argument_type, f"{kind}(IF({SIGN} > 0, {argument}, NULL))", kind)
+    removed = Part("removed", argument_type, f"{kind}(IF({SIGN} < 0, {argument}, NULL))", kind)
+    return Accumulator((value,), "{value}", removed, "value")
+
+
+def _decimal(data_type: str) -> tuple[int, int] | None:
+    match = re.fullmatch(r"decimal\((\d+),(\d+)\)", data_type)
+    return (int(match.group(1)), int(match.group(2))) if match else None

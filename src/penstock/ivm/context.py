@@ -1,0 +1,20 @@
+"""What a rule may ask for: the change of an input, and an input before and after the epoch."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from penstock.storage.zset import Delta, Rows
+from penstock.plan.operators import Scan
+
+Moment = Literal["pre", "post"]
+
+
+class Context(Protocol):
+    """The inputs of one node in one epoch. Columns come with the scan's internal names."""
+
+    def delta(self, scan: Scan) -> Delta | None:
+        """The input's change; None when it is known to be empty."""
+
+    def read(self, scan: Scan, moment: Moment) -> Rows:
+        """The input at a moment."""

@@ -1,0 +1,71 @@
+"""Computing a change once: a small one comes to the driver and goes on as a local relation, a large one is cached.
+
+A local relation costs Spark no job when it is read again, and its size is known; so is that it is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+LOCAL_ROWS = 5_000
+
+
+@dataclass(frozen=True)
+class Materialized:
+    frame: DataFrame
+    table: pa.Table | None
+    """The rows, when they are few."""
+
+    @property
+    def local(self) -> bool:
+        return self.table is not None
+
+    def any(self, column: str) -> bool:
+        """Whether a boolean column is true anywhere."""
+        if self.table is not None:
+            return bool(pc.any(self.table.column(column)).as_py())
+        return not self.frame.where(F.col(column)).isEmpty()
+
+    def totals(self, weight: str) -> tuple[int, int]:
+        """How many copies are added and how many removed."""
+        if self.table is not None:
+            weights = self.table.column(weight).to_pylist()
+            return sum(w for w in weights if w > 0), -sum(w for w in weights if w < 0)
+        value = F.col(weight)
+        row = self.frame.agg(
+            F.sum(F.when(value > 0, value)).alias("added"), F.sum(F.when(value < 0, -value)).alias("removed")
+        ).first()
+        assert row is not None
+        return row["added"] or 0, row["removed"] or 0
+
+
+class Materializer:
+    """Holds what an epoch has cached, to release it at the end."""
+
+    def __init__(self) -> None:
+        self._cached: list[DataFrame] = []
+
+    def hold(self, frame: DataFrame) -> DataFrame:
+        """A frame that is read more than once."""
+        cached = frame.persist()
+        self._cached.append(cached)
+        return cached
+
+    def materialize(self, frame: DataFrame) -> Materialized:
+        cached = frame.persist()
+        head = cached.limit(LOCAL_ROWS + 1).toArrow()
+        if head.num_rows > LOCAL_ROWS:
+            self._cached.append(cached)
+            return Materialized(cached, None)
+        local = frame.sparkSession.createDataFrame(head, frame.schema)
+        cached.unpersist()
+        return Materialized(local, head)
+
+    def release(self) -> None:
+        while self._cached:
+            self._cached.pop().unpersist()

@@ -1,0 +1,34 @@
+"""Project: expressions of a row.
+
+batch:  P(R)
+delta:  P(dR)
+reads:  the delta
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from penstock.ivm import rules
+from penstock.ivm.context import Context, Moment
+from penstock.storage.zset import WEIGHT, Delta, Rows
+from penstock.plan.operators import Named, Project, render
+
+
+def evaluate(op: Project, context: Context, moment: Moment) -> Rows:
+    rows = rules.evaluate(op.child, context, moment)
+    return replace(rows, frame=apply(rows.frame, op.outputs, weighted=rows.weighted))
+
+
+def delta(op: Project, context: Context) -> Delta | None:
+    change = rules.delta(op.child, context)
+    return None if change is None else replace(change, frame=apply(change.frame, op.outputs, weighted=True))
+
+
+def apply(frame: DataFrame, outputs: tuple[Named, ...], *, weighted: bool) -> DataFrame:
+    """The named expressions of each row; the weight goes along."""
+    columns = [F.expr(render(e)).alias(name) for name, e in outputs]
+    return frame.select(*columns, *([WEIGHT] if weighted else []))

@@ -1,0 +1,31 @@
+"""The table of contents: which file holds the rule of which operator.
+
+A rule is two functions. ``evaluate(op, context, moment)`` is the operator's batch meaning at a moment;
+``delta(op, context)`` is its change, such that  evaluate(post) = evaluate(pre) + delta  as Z-sets. The stateful
+operators (aggregate, distinct) stand on top of a node and need the node's table; their rules are in ``aggregate``.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from penstock.ivm import filter, join, project, scan, union
+from penstock.ivm.context import Context, Moment
+from penstock.storage.zset import Delta, Rows
+from penstock.plan import operators as op
+
+RULES: dict[type, ModuleType] = {
+    op.Scan: scan,
+    op.Project: project,
+    op.Filter: filter,
+    op.Join: join,
+    op.Union: union,
+}
+
+
+def evaluate(operator: op.Operator, context: Context, moment: Moment) -> Rows:
+    return RULES[type(operator)].evaluate(operator, context, moment)  # type: ignore[no-any-return]
+
+
+def delta(operator: op.Operator, context: Context) -> Delta | None:
+    return RULES[type(operator)].delta(operator, context)  # type: ignore[no-any-return]

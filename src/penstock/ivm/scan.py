@@ -1,0 +1,20 @@
+"""Scan: an input under its internal column names.
+
+batch:  the input at the moment
+delta:  the input's change
+reads:  the change
+"""
+
+from __future__ import annotations
+
+from penstock.ivm.context import Context, Moment
+from penstock.storage.zset import Delta, Rows
+from penstock.plan.operators import Scan
+
+
+def evaluate(op: Scan, context: Context, moment: Moment) -> Rows:
+    return context.read(op, moment)
+
+
+def delta(op: Scan, context: Context) -> Delta | None:
+    return context.delta(op)

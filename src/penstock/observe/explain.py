@@ -1,0 +1,92 @@
+"""How a view is maintained: its nodes, each node's rule and what it reads, and why it is not incremental if it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
+
+
+@dataclass(frozen=True)
+class NodeExplanation:
+    name: str
+    hidden: bool
+    rule: str
+    computes: str
+    reads: str
+    inputs: tuple[str, ...]
+    incremental: bool
+    shared_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """An explained view; ``str()`` of it is meant to be read."""
+
+    view: str
+    policy: str
+    incremental: bool
+    reason_code: str | None
+    reason: str | None
+    nodes: tuple[NodeExplanation, ...]
+    last_refresh: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.view}: {self.verdict()}"]
+        for node in self.nodes:
+            kind = "hidden node" if node.hidden else "view"
+            lines += [
+                f"  {kind} {node.name}",
+                f"    computes  {node.computes}",
+                f"    rule      {node.rule}{'' if node.incremental else ' (not incremental)'}",
+                f"    reads     {node.reads}",
+                f"    inputs    {', '.join(node.inputs) or 'none'}",
+            ]
+            if node.shared_with:
+                lines.append(f"    shared    with {', '.join(node.shared_with)}")
+        if self.last_refresh:
+            lines.append(f"  last refresh: {self.last_refresh}")
+        return "\n".join(lines)
+
+    def verdict(self) -> str:
+        if self.incremental:
+            return f"maintained incrementally (policy {self.policy})"
+        return f"recomputed in full at every change, because of {self.reason} ({self.reason_code})"
+
+
+def explain(
+    world: World, view: ViewRecord, nodes: Iterable[NodeRecord], last: HistoryRecord | None = None
+) -> Explanation:
+    """A view's nodes in words. The nodes are given, so that a view which was only planned can be explained too."""
+
+    def shown(name: str) -> str:
+        return name.removeprefix("__node_") if name.startswith("__node_") else world.display_name(name)
+
+    explained = []
+    for node in nodes:
+        others = tuple(v.name for v in world.views.values() if v.key != view.key and node.name in v.nodes)
+        computes = str(node.details["operator"])
+        for read in node.inputs:
+            computes = computes.replace(read, shown(read))
+        explained.append(
+            NodeExplanation(
+                view.name if not node.hidden else shown(node.name), node.hidden, str(node.details["rule"]), computes,
+                str(node.details["reads"]), tuple(shown(n) for n in node.inputs), bool(node.details["incremental"]),
+                others,
+            )
+        )  # fmt: skip
+    done = None
+    if last is not None:
+        how = f" by {last.strategy}" if last.strategy else ""
+        done = (
+            f"{last.action}{how} ({last.reason}), +{last.rows_inserted} -{last.rows_deleted} rows, "
+            f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
+        )
+    return Explanation(
+        view.name, view.policy, view.incremental, view.reason_code, view.reason, tuple(explained), done
+    )

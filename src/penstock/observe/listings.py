@@ -1,0 +1,88 @@
+"""What SHOW and DESCRIBE list, as columns and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.catalog import HistoryRecord, World
+from penstock.observe.status import ViewStatus
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows, and their columns as a Spark DDL string."""
+
+    ddl: str
+    rows: list[tuple[Any, ...]]
+
+
+def lines(column: str, text: str) -> Listing:
+    return Listing(f"{column} STRING", [(line,) for line in text.splitlines()])
+
+
+def tables(world: World) -> Listing:
+    rows = [(t.name, "external" if t.external else "managed", t.path) for t in world.tables.values()]
+    return Listing("name STRING, kind STRING, location STRING", rows)
+
+
+def views(statuses: Iterable[ViewStatus]) -> Listing:
+    rows = [
+        (v.name, v.refresh, v.policy, v.incremental, v.reason, v.last_action, v.last_status, v.last_refresh)
+        for v in statuses
+    ]
+    return Listing(
+        "name STRING, refresh STRING, policy STRING, incremental BOOLEAN, reason STRING, last_action STRING, "
+        "last_status STRING, last_refresh TIMESTAMP",
+        rows,
+    )
+
+
+def dependencies(world: World, name: str) -> Listing:
+    """Both directions: what the object reads and what reads it, directly or through others."""
+    key = world.resolve(name)
+    graph = world.views_graph()
+    rows = []
+    for direction, names, direct in (
+        ("reads", graph.ancestors([key]), graph.inputs(key)),
+        ("is read by", graph.descendants([key]), graph.readers(key)),
+    ):
+        for other in graph.order(names):
+            kind = "view" if other in world.views else "table"
+            rows.append((world.display_name(key), direction, world.display_name(other), kind, other in direct))
+    return Listing("name STRING, direction STRING, other STRING, kind STRING, direct BOOLEAN", rows)
+
+
+def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
+    rows = [
+        (r.epoch, world.display_name(r.view), r.status, r.action, r.strategy, r.reason, r.rows_inserted, r.rows_deleted,
+         r.seconds, r.started_at, r.error)
+        for r in records
+    ]  # fmt: skip
+    return Listing(
+        "epoch INT, view STRING, status STRING, action STRING, strategy STRING, reason STRING, rows_inserted BIGINT, "
+        "rows_deleted BIGINT, seconds DOUBLE, started_at TIMESTAMP, error STRING",
+        rows,
+    )
+
+
+def description(world: World, name: str) -> Listing:
+    """Columns first, then what else is known of the view."""
+    view = world.views[world.view_key(name)]
+    rows: list[tuple[str, str | None, str | None]] = list(view.columns)
+    rows.append(("", None, None))
+    facts = {
+        "# Name": view.name,
+        "# Query": view.query,
+        "# Comment": view.comment or "",
+        "# Refresh": view.refresh,
+        "# Policy": view.policy,
+        "# Incremental": "yes" if view.incremental else f"no: {view.reason} ({view.reason_code})",
+        "# Reads": ", ".join(world.display_name(r) for r in view.reads),
+        "# Location": world.nodes[view.key].path,
+        "# Created": view.created_at.isoformat(timespec="seconds"),
+        **{f"# Property {key}": value for key, value in view.properties.items()},
+    }
+    rows.extend((label, value, None) for label, value in facts.items())
+    return Listing("col_name STRING, data_type STRING, comment STRING", rows)

@@ -1,0 +1,120 @@
+"""What changed in a Delta table between two versions, as rows with weights, read the cheapest way there is.
+
+| what the log says                         | what is read                                             |
+|-------------------------------------------|----------------------------------------------------------|
+| no data changed (OPTIMIZE, properties)    | nothing                                                  |
+| files were only added                     | the added files                                          |
+| change data feed on throughout            | the feed                                                 |
+| files removed and added                   | the removed (-1) against the added (+1)                  |
+| the log is gone, both versions are there  | the two versions, compared                               |
+
+What cannot be read raises ``HistoryGone``. Rows are not consolidated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
+from penstock.storage.reader import quoted, read_files, read_snapshot
+from penstock.storage.zset import WEIGHT
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of a table: how it was read, and its rows; ``rows`` is None when nothing changed."""
+
+    how: str
+    rows: DataFrame | None
+    append_only: bool = False
+
+
+NOTHING = Change("NONE", None, append_only=True)
+
+
+def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
+    """The rows added (+1) and removed (-1) from one version of a table to a later one."""
+    if before.version == after.version:
+        return NOTHING
+    try:
+        commits = read_commits(after.path, before.version, after.version)
+    except HistoryGone:
+        return _compare(spark, before, after, columns)
+    changing = [c for c in commits if c.changed]
+    if not changing:
+        return NOTHING
+    if all(not _data(c.removes) for c in changing) and not any(a.get("deletionVector") for c in changing for a in c.adds):
+        added = [a["path"] for c in changing for a in _data(c.adds)]
+        if files_exist(after.path, added):
+            return Change("APPEND", _weighted(read_files(spark, after, added, columns), 1), append_only=True)
+    if _feed_is_on(before, commits):
+        return Change("FEED", _read_feed(spark, before, after, columns))
+    return _read_files(spark, before, after, changing, columns)
+
+
+def _data(actions: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    return [a for a in actions if a.get("dataChange", True)]
+
+
+def _feed_is_on(before: Snapshot, commits: Sequence[Commit]) -> bool:
+    configurations = [before.configuration, *(c.metadata["configuration"] for c in commits if c.metadata)]
+    return all(c.get("delta.enableChangeDataFeed", "false").lower() == "true" for c in configurations)
+
+
+def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> DataFrame:
+    feed = (
+        spark.read.format("delta")
+        .option("readChangeFeed", "true")
+        .option("startingVersion", before.version + 1)
+        .option("endingVersion", after.version)
+        .load(after.path)
+    )
+    weight = F.when(F.col("_change_type").isin("insert", "update_postimage"), 1).otherwise(-1).cast("bigint")
+    return feed.select(*[quoted(c) for c in columns], weight.alias(WEIGHT))
+
+
+def _read_files(
+    spark: SparkSession, before: Snapshot, after: Snapshot, changing: Sequence[Commit], columns: Sequence[str]
+) -> Change:
+    """Files that came and went in between cancel; vectors are part of a file's identity."""
+    balance: dict[tuple[str, str], int] = {}
+    for commit in changing:
+        for sign, actions in ((1, commit.adds), (-1, commit.removes)):
+            for action in _data(actions):
+                identity = (str(action["path"]), str(action.get("deletionVector")))
+                balance[identity] = balance.get(identity, 0) + sign
+    added = [path for (path, _), sign in balance.items() if sign > 0]
+    removed = [path for (path, _), sign in balance.items() if sign < 0]
+    if not added and not removed:
+        return NOTHING
+    vectors = any(sign and vector != "None" for (_, vector), sign in balance.items())
+    if vectors or not before.plain or not after.plain:
+        # With vectors, a file's rows depend on the version: only files of the two versions themselves can be read.
+        old, new = {f.path for f in before.files}, {f.path for f in after.files}
+        if not set(removed) <= old or not set(added) <= new:
+            return _compare(spark, before, after, columns)
+    if not files_exist(after.path, added + removed):
+        return _compare(spark, before, after, columns)
+    rows = _weighted(read_files(spark, before, removed, columns), -1).unionAll(
+        _weighted(read_files(spark, after, added, columns), 1)
+    )
+    return Change("FILES", rows)
+
+
+def _compare(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
+    """The two versions against each other; the last resort, since it reads both."""
+    for snapshot in (before, after):
+        if not files_exist(snapshot.path, [file.path for file in snapshot.files]):
+            raise HistoryGone(f"files of version {snapshot.version} of {snapshot.path!r} are gone (VACUUM)")
+    rows = _weighted(read_snapshot(spark, before, columns), -1).unionAll(
+        _weighted(read_snapshot(spark, after, columns), 1)
+    )
+    return Change("COMPARE", rows)
+
+
+def _weighted(frame: DataFrame, weight: int) -> DataFrame:
+    return frame.withColumn(WEIGHT, F.lit(weight).cast("bigint"))

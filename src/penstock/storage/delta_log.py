@@ -1,0 +1,142 @@
+"""A Delta table's log, read through delta-rs without Spark: versions, files, and the actions of commits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow import fs
+
+from penstock.errors import SourceError
+
+_PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
+
+
+class HistoryGone(Exception):
+    """The log or the files that a change would be read from are no longer there."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a version. ``path`` is relative to the table, as in the log."""
+
+    path: str
+    size: int
+    rows: int | None
+
+
+class Snapshot:
+    """One version of a table."""
+
+    def __init__(self, path: str, version: int | None = None):
+        self.path = path
+        try:
+            self._table = DeltaTable(path, version=version)
+        except TableNotFoundError:
+            raise SourceError(
+                f"there is no Delta table at {path!r}: its directory is gone or was never one. "
+                "Restore it, or drop what reads it."
+            ) from None
+        except (DeltaError, OSError) as problem:
+            if version is not None:
+                raise HistoryGone(f"version {version} of {path!r} cannot be read: {problem}") from None
+            raise SourceError(f"the Delta table at {path!r} cannot be read: {problem}") from None
+        self.version: int = self._table.version()
+
+    @cached_property
+    def table_id(self) -> str:
+        return str(self._table.metadata().id)
+
+    @cached_property
+    def schema_json(self) -> str:
+        return self._table.schema().to_json()
+
+    @cached_property
+    def configuration(self) -> dict[str, str]:
+        return dict(self._table.metadata().configuration)
+
+    @cached_property
+    def partition_columns(self) -> list[str]:
+        return list(self._table.metadata().partition_columns)
+
+    @cached_property
+    def files(self) -> tuple[DataFile, ...]:
+        actions = pa.table(self._table.get_add_actions(flatten=True))
+        columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
+        return tuple(DataFile(*values) for values in zip(*columns, strict=True))
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether Spark's Parquet reader gives the same rows as a Delta reader would."""
+        protocol = self._table.protocol()
+        features = set(protocol.reader_features or ())
+        if self.partition_columns or not features <= _PLAIN_FEATURES or protocol.min_reader_version == 2:
+            return False
+        return "deletionVectors" not in features or not self.has_deletion_vectors
+
+    @cached_property
+    def has_deletion_vectors(self) -> bool:
+        return any(batch.num_rows for batch in pa.RecordBatchReader.from_stream(self._table.deletion_vectors()))
+
+    def uri(self, file: str) -> str:
+        """Where a file of the table lies, in a form that Spark takes."""
+        return f"{self.path.rstrip('/')}/{unquote(file)}"
+
+
+def latest_version(path: str) -> int:
+    return Snapshot(path).version
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The actions of one commit that matter to a reader of changes."""
+
+    version: int
+    adds: tuple[dict[str, Any], ...]
+    removes: tuple[dict[str, Any], ...]
+    metadata: dict[str, Any] | None
+
+    @property
+    def changed(self) -> bool:
+        return any(a.get("dataChange", True) for a in self.adds + self.removes)
+
+
+def read_commits(path: str, since: int, until: int) -> list[Commit]:
+    """The commits after ``since`` up to ``until``; ``HistoryGone`` when the log no longer holds them all."""
+    filesystem, root = _filesystem(path)
+    commits = []
+    for version in range(since + 1, until + 1):
+        try:
+            with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
+                text = stream.read().decode()
+        except FileNotFoundError:
+            raise HistoryGone(f"the log of {path!r} no longer holds version {version}") from None
+        actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+        commits.append(
+            Commit(
+                version,
+                tuple(a["add"] for a in actions if "add" in a),
+                tuple(a["remove"] for a in actions if "remove" in a),
+                next((a["metaData"] for a in actions if "metaData" in a), None),
+            )
+        )
+    return commits
+
+
+def files_exist(path: str, files: list[str]) -> bool:
+    filesystem, root = _filesystem(path)
+    infos = filesystem.get_file_info([f"{root}/{unquote(file)}" for file in files])
+    return all(info.type == fs.FileType.File for info in infos)
+
+
+def _filesystem(path: str) -> tuple[fs.FileSystem, str]:
+    if "://" in path:
+        filesystem, root = fs.FileSystem.from_uri(path)
+        return filesystem, root.rstrip("/")
+    return fs.LocalFileSystem(), path.rstrip("/")

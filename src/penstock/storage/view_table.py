@@ -1,0 +1,126 @@
+"""A node's own Delta table: creating it, writing files into it, committing them, and going back to a version.
+
+Spark writes the data files, delta-rs commits them; a commit succeeds only on top of the version it was made for.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
+from pyspark.sql import DataFrame
+
+from penstock.errors import PenstockError, WarehouseError
+from penstock.storage.delta_log import DataFile, _filesystem, latest_version
+
+_LONGEST_TEXT = 32
+
+
+def create_table(path: str, schema_json: str, name: str) -> int:
+    """An empty Delta table; gives its version."""
+    try:
+        table = DeltaTable.create(path, Schema.from_json(schema_json), name=name)
+    except (DeltaError, OSError) as problem:
+        raise WarehouseError(f"the table of {name!r} cannot be created at {path!r}: {problem}") from None
+    return int(table.version())
+
+
+def write_files(frame: DataFrame, path: str, epoch: int) -> list[AddAction]:
+    """Write rows as Parquet files into the table's directory; nothing is visible until they are committed."""
+    folder = f"epoch-{epoch}-{uuid.uuid4().hex[:8]}"
+    frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(f"{path}/{folder}")
+    filesystem, root = _filesystem(path)
+    adds = []
+    for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{folder}")):
+        if not info.base_name.endswith(".parquet"):
+            continue
+        footer = pq.read_metadata(info.path, filesystem=filesystem)
+        if footer.num_rows:
+            adds.append(
+                AddAction(f"{folder}/{info.base_name}", info.size, {}, _milliseconds(), True, _statistics(footer))
+            )
+    return adds
+
+
+def commit(
+    path: str, version: int, adds: Sequence[AddAction], removes: Sequence[DataFile], *, node: str, epoch: int
+) -> int:
+    """Commit files on top of a version; gives the new version, or fails if another writer was first."""
+    gone = [RemoveAction(f.path, True, _milliseconds(), f.size, {}) for f in removes]
+    table = DeltaTable(path, version=version)
+    properties = CommitProperties(
+        custom_metadata={"penstock.epoch": str(epoch)},
+        max_commit_retries=0,
+        app_transactions=[Transaction(f"penstock/{node}", epoch)],
+    )
+    try:
+        table.create_write_transaction([*adds, *gone], "append", table.schema(), [], commit_properties=properties)
+    except DeltaError as problem:
+        raise PenstockError(
+            f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
+            "Only Penstock may write it; refresh again."
+        ) from None
+    return version + 1
+
+
+def restore(path: str, version: int) -> int:
+    """Bring a table back to a version that was published; gives the version that it has afterwards."""
+    latest = latest_version(path)
+    if latest == version:
+        return version
+    table = DeltaTable(path)
+    table.restore(version)
+    return latest_version(path)
+
+
+def delete_table(path: str) -> None:
+    """Remove a table's directory. Readers that are still open on other files of it will fail, as after any DROP."""
+    filesystem, root = _filesystem(path)
+    if isinstance(filesystem, fs.LocalFileSystem):
+        shutil.rmtree(root, ignore_errors=True)
+    else:
+        filesystem.delete_dir(root)
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _statistics(footer: pq.FileMetaData) -> str:
+    """Delta statistics from a Parquet footer: row count, and bounds and null counts of columns of simple types."""
+    lows: dict[str, Any] = {}
+    highs: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for index in range(footer.num_columns):
+        chunks = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        name = chunks[0].path_in_schema
+        if "." in name or any(not c.is_stats_set or not c.statistics.has_null_count for c in chunks):
+            continue
+        nulls[name] = sum(c.statistics.null_count for c in chunks)
+        if any(not c.statistics.has_min_max for c in chunks if c.statistics.null_count < c.num_values):
+            continue
+        bounds = [(c.statistics.min, c.statistics.max) for c in chunks if c.statistics.has_min_max]
+        if bounds and all(_is_simple(value) for pair in bounds for value in pair):
+            lows[name] = _plain(min(low for low, _ in bounds))
+            highs[name] = _plain(max(high for _, high in bounds))
+    return json.dumps({"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls})
+
+
+def _is_simple(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _LONGEST_TEXT
+    return type(value) in (int, date)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
