@@ -174,7 +174,8 @@ def _stale(layout: Layout, extremes: list) -> Column:  # type: ignore[type-arg]
         reaches, short = ("<=", ">") if _kind(m) == "MIN" else (">=", "<")
         condition = f"{removed} IS NOT NULL AND {removed} {reaches} {old} AND ({added} IS NULL OR {added} {short} {removed})"
         stale = stale | F.coalesce(F.expr(condition), F.lit(False))
-    return stale & (F.col(ROWS) > 0)
+    # A group without rows goes; but the one group of an aggregate without keys stays and must lose its extreme.
+    return stale & (F.col(ROWS) > 0) if layout.keys else stale
 
 
 def _from_child(layout: Layout, context: Context, groups: DataFrame, *, small: bool) -> DataFrame:

@@ -1,0 +1,28 @@
+"""One Spark for the whole run: a keeper database holds it open while the tests open and close their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with penstock.connect(tmp_path_factory.mktemp("keeper")) as keeper:
+        yield keeper.spark
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    return tmp_path / "warehouse"
+
+
+@pytest.fixture
+def db(spark: SparkSession, warehouse: Path) -> Iterator[penstock.Database]:
+    with penstock.connect(warehouse) as database:
+        yield database

@@ -1,0 +1,91 @@
+"""The oracle: after any change, a view equals its defining query as a multiset, and the recorded action is expected.
+
+The query is run by Spark's own Delta reader on the source versions of the view's epoch, with the views below it
+written out, so that nothing of what is tested computes the expected rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+
+import penstock
+from penstock.catalog import World
+from penstock.sql.query import spark_text, substitute_tables
+
+
+def assert_fresh(
+    db: penstock.Database, view: str, action: str | Iterable[str] | None = None, strategy: str | None = None
+) -> None:
+    """The view equals its query at its epoch, in rows and schema; its last refresh was this action and strategy."""
+    world = db._catalog.world()
+    expected = defining_query(db, world, view.lower(), view.lower())
+    actual = db.table(view)
+    names = [name for name, _, _ in world.views[view.lower()].columns]
+    assert actual.columns == names
+    assert [f.dataType for f in actual.schema] == [f.dataType for f in expected.schema], f"schema of {view}"
+    assert_same_rows(actual, expected, view)
+    last = db.history(view, 1)[0]
+    assert last.status == "SUCCEEDED", last
+    if action is not None:
+        allowed = (action,) if isinstance(action, str) else tuple(action)
+        assert last.action in allowed, f"{view}: {last.action} ({last.reason}), expected {' or '.join(allowed)}"
+    if strategy is not None:
+        assert last.strategy == strategy, f"{view}: {last.strategy}, expected {strategy}"
+
+
+def assert_all_fresh(db: penstock.Database, action: str | Iterable[str] | None = None) -> None:
+    for status in db.status():
+        assert_fresh(db, status.name, action)
+
+
+def assert_same_rows(actual: DataFrame, expected: DataFrame, what: str = "rows") -> None:
+    found, wanted = multiset(actual), multiset(expected)
+    assert found == wanted, f"{what}: unexpected {dict(found - wanted)}, missing {dict(wanted - found)}"
+
+
+def multiset(frame: DataFrame) -> Counter[Any]:
+    return Counter(_plain(row) for row in frame.collect())
+
+
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """The rows as sorted tuples, for short tests that write the expected rows down."""
+    return sorted((tuple(row) for row in frame.collect()), key=lambda r: tuple((v is not None, str(v)) for v in r))
+
+
+def defining_query(db: penstock.Database, world: World, key: str, top: str) -> DataFrame:
+    """The rows of a view's query on the source versions that the view ``top`` has consumed."""
+    views: dict[str, str] = {}
+
+    def replace(name: str) -> str:
+        read = name.lower()
+        if read in world.tables:
+            version = world.frontiers[top][read].version
+            frame = db.spark.read.format("delta").option("versionAsOf", version).load(world.tables[read].path)
+        else:
+            frame = defining_query(db, world, read, top)
+            frame = frame.toDF(*[column for column, _, _ in world.views[read].columns])
+        views[read] = f"oracle_{len(views)}_{read}_{key}"
+        frame.createOrReplaceTempView(views[read])
+        return views[read]
+
+    return db.spark.sql(substitute_tables(spark_text(world.views[key].query), replace))
+
+
+def _plain(value: Any) -> Any:
+    """A value that can be counted: NaN equals NaN, sums of floats may differ in their last bits."""
+    match value:
+        case Row() | tuple() | list():
+            return tuple(_plain(v) for v in value)
+        case dict():
+            return frozenset((_plain(k), _plain(v)) for k, v in value.items())
+        case float():
+            return "NaN" if math.isnan(value) else float(f"{value:.11e}")
+        case datetime.datetime():
+            return value.isoformat()
+    return value
