@@ -255,9 +255,7 @@ class Database:
                 self.alter_view(statement.name, refresh=statement.refresh, policy=statement.policy)
                 return Done(f"view {statement.name} altered")
             case s.DropView():
-                gone = self._engine.drop_view(
-                    statement.name, if_exists=statement.if_exists, cascade=statement.cascade
-                )
+                gone = self._engine.drop_view(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
                 return Done(f"dropped {', '.join(gone)}" if gone else f"view {statement.name} does not exist")
         return self._show(statement)
 

@@ -76,7 +76,11 @@ class Catalog:
             _claim_name(connection, table.key, table.name)
             connection.execute(
                 insert(t.tables).values(
-                    key=table.key, name=table.name, path=table.path, external=table.external, created_at=table.created_at
+                    key=table.key,
+                    name=table.name,
+                    path=table.path,
+                    external=table.external,
+                    created_at=table.created_at,
                 )
             )
 

@@ -99,11 +99,11 @@ class World:
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
-        return Dag({**{key: () for key in self.tables}, **{key: view.reads for key, view in self.views.items()}})
+        return Dag({**dict.fromkeys(self.tables, ()), **{key: view.reads for key, view in self.views.items()}})
 
     def nodes_graph(self) -> Dag:
         """Tables and nodes, as they are maintained."""
-        return Dag({**{key: () for key in self.tables}, **{name: node.inputs for name, node in self.nodes.items()}})
+        return Dag({**dict.fromkeys(self.tables, ()), **{name: node.inputs for name, node in self.nodes.items()}})
 
     def resolve(self, name: str) -> str:
         """The key of a table or view."""

@@ -58,7 +58,7 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
         statement.name.lower(), statement.name, statement.query,
         tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
         statement.comment, dict(statement.properties), statement.refresh, statement.policy, reads,
-        tuple(node.name for node in nodes), problem.code if problem else None, str(problem.construct) if problem else None,
+        tuple(node.name for node in nodes), problem.code if problem else None, problem.construct if problem else None,
         datetime.now(timezone.utc),
     )  # fmt: skip
     return Definition(view, nodes)
@@ -147,9 +147,7 @@ def _plan_nodes(
         return (_query_node(statement, key, schemas, wanted, locate, problem),), problem
 
 
-def plan_nodes(
-    query: str, key: str, names: list[str], schemas: Mapping[str, tuple[str, ...]]
-) -> tuple[NodePlan, ...]:
+def plan_nodes(query: str, key: str, names: list[str], schemas: Mapping[str, tuple[str, ...]]) -> tuple[NodePlan, ...]:
     """The nodes of a query whose visible columns have these names."""
     plan = build(parse_query(query), schemas)
     if len(plan.outputs) != len(names):
@@ -170,7 +168,7 @@ class _EmptyInputs:
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         frame = empty_frame(self._spark, self._schemas[scan.relation])
-        return Rows(frame.select(*[F.col(quoted(stored)).alias(name) for name, stored in scan.stored]))
+        return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
 
 
 def _typed_nodes(
@@ -187,7 +185,9 @@ def _typed_nodes(
             maintained = maintained_node(plan, types)
             stored = maintained.evaluate(inputs, "post").schema
         except PySparkException as problem:
-            raise Unsupported("PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})") from None
+            raise Unsupported(
+                "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
+            ) from None
         known[plan.name] = stored
         if plan.hidden and plan.name in world.nodes:
             records.append(world.nodes[plan.name])
@@ -223,7 +223,9 @@ def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
     child = rules.evaluate(body.child, inputs, "post").frame
     types = {}
     for i, (_, function) in enumerate(body.measures):
-        argument = F.expr(render(function.this)) if function.this is not None and not function.this.is_star else F.lit(1)
+        argument = (
+            F.expr(render(function.this)) if function.this is not None and not function.this.is_star else F.lit(1)
+        )
         types[f"x{i}"] = child.select(argument).schema[0].dataType.simpleString()
         types[f"v{i}"] = child.agg(F.expr(render(function))).schema[0].dataType.simpleString()
     return types
@@ -268,5 +270,3 @@ def _query_node(
     }  # fmt: skip
     digest = hashlib.sha256(statement.query.encode()).hexdigest()
     return NodeRecord(key, False, locate(key, "views"), digest, _nullable(wanted).json(), tuple(schemas), details)
-
-

@@ -141,8 +141,8 @@ class Engine:
             for column, data_type in node.details["input_types"].get(definition.view.key, {}).items():
                 if offered.get(column.lower()) != data_type:
                     raise DependencyError(
-                        f"view {definition.view.name!r} cannot be replaced: {self._owner(world, node)!r} reads its column "
-                        f"{column!r} ({data_type}). Keep the column, or drop the reader first."
+                        f"view {definition.view.name!r} cannot be replaced: {self._owner(world, node)!r} reads its "
+                        f"column {column!r} ({data_type}). Keep the column, or drop the reader first."
                     )
 
     @staticmethod
@@ -241,6 +241,7 @@ def _check_filled(name: str, reports: list[ViewReport]) -> None:
 
 def _history(result: Result, report: ViewReport, world: World, started: datetime) -> HistoryRecord:
     return HistoryRecord(
-        result.number if result.number is not None else world.epoch, report.name.lower(), report.status, report.action,
-        report.strategy, report.reason, report.rows_inserted, report.rows_deleted, report.seconds, started, report.error,
+        result.number if result.number is not None else world.epoch, report.name.lower(), report.status,
+        report.action, report.strategy, report.reason, report.rows_inserted, report.rows_deleted, report.seconds,
+        started, report.error,
     )  # fmt: skip

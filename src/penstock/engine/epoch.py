@@ -21,9 +21,11 @@ from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.errors import DefinitionError, InternalError, PenstockError
+from penstock.ivm.aggregate import Stored
 from penstock.ivm.materialize import Materializer
 from penstock.ivm.node import Maintained
-from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
+from penstock.storage.apply import SMALL_TABLE_ROWS, Applied, TableChange, apply_change, replace_all
+from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.view_table import create_table, restore
@@ -208,9 +210,9 @@ class Epoch:
         """Whether an input is known, without reading anything, to be as the node left it."""
         relation = self._relations[name]
         assert relation.after is not None
-        if relation.after.version == since:
-            return True
-        return relation.in_memory and relation.before == since and relation.delta is None
+        if relation.in_memory and relation.before == since:
+            return relation.delta is None
+        return not may_have_changed(relation.after, since)
 
     def _maintained(self, node: NodeRecord) -> Maintained | None:
         """The node's plan, made again from the view's query; None for a node that always recomputes."""
@@ -247,12 +249,13 @@ class Epoch:
     def _maintain(self, step: Step, relation: Relation) -> None:
         assert step.maintained is not None
         context = NodeInputs(self._session(), self._inputs, step.since)
-        if not any([context.changed(name) for name in step.node.inputs]):
+        if not any(context.changed(name) for name in step.node.inputs):
             step.action, step.reason = "NO_DATA", "NO_CHANGE"
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return
         published = Snapshot(step.node.path, step.node.version)
-        stored = read_snapshot(self._session(), published)
+        rows = sum(file.rows or 0 for file in published.files)
+        stored = Stored(read_snapshot(self._session(), published), small=rows <= SMALL_TABLE_ROWS)
         change = step.maintained.delta(context, stored, self._materializer)
         assert change is not None
         step.inserted, step.deleted = change.totals(WEIGHT)
@@ -261,7 +264,7 @@ class Epoch:
             relation.after = published
             return
         base = self._base(step.node)
-        table_change = TableChange(change.frame, step.inserted, step.deleted, step.maintained.keys, change.local)
+        table_change = TableChange(change.frame, step.inserted, step.deleted, step.maintained.keys, change.table)
         step.applied = apply_change(
             self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
         )
@@ -320,5 +323,3 @@ class Epoch:
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
             result.publication.versions[name] = step.applied.version
-
-

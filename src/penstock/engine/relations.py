@@ -25,7 +25,9 @@ def read_keys(world: World, query: str) -> tuple[str, ...]:
     return tuple(world.resolve(name) for name in table_names(parse_query(query)))
 
 
-def run_query(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]) -> DataFrame:
+def run_query(
+    spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]
+) -> DataFrame:
     """The DataFrame of a query whose table names mean the given frames."""
     text = spark_text(text)
     frame_of = frames if callable(frames) else frames.__getitem__

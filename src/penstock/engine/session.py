@@ -52,6 +52,8 @@ def settings() -> dict[str, str]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Listing a few hundred known files is faster here than as a Spark job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+        # Recording the caller's line for every Column costs more than making the Column.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "penstock-spark-warehouse"),
     }
 

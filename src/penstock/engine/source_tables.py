@@ -31,9 +31,7 @@ _MANAGED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors":
 
 
 class SourceTables:
-    def __init__(
-        self, session: Callable[[], SparkSession], catalog: Catalog, locate: Callable[[str, str], str]
-    ):
+    def __init__(self, session: Callable[[], SparkSession], catalog: Catalog, locate: Callable[[str, str], str]):
         self._session = session
         self._catalog = catalog
         self._locate = locate
@@ -43,7 +41,9 @@ class SourceTables:
         world = self._catalog.world()
         key = statement.name.lower()
         if key in world.views:
-            raise AlreadyExistsError(f"the name {statement.name!r} is taken by a materialized view. Choose another name.")
+            raise AlreadyExistsError(
+                f"the name {statement.name!r} is taken by a materialized view. Choose another name."
+            )
         if key in world.tables:
             if statement.if_not_exists:
                 return False
@@ -53,7 +53,9 @@ class SourceTables:
             return True
         if not statement.columns and statement.query is None:
             where = f" and there is no Delta table at {statement.location!r}" if statement.location else ""
-            raise DefinitionError(f"table {statement.name!r} has no columns{where}. Write CREATE TABLE name (column TYPE, ..).")
+            raise DefinitionError(
+                f"table {statement.name!r} has no columns{where}. Write CREATE TABLE name (column TYPE, ..)."
+            )
         external = statement.location is not None
         path = _absolute(statement.location) if statement.location else self._locate(key, "tables")
         try:
@@ -84,6 +86,7 @@ class SourceTables:
         found = schema_of(Snapshot(path))
         if columns:
             wanted = StructType.fromDDL(columns)
+            assert isinstance(wanted, StructType)
             if _shape(wanted) != _shape(found):
                 raise DefinitionError(
                     f"table {name!r}: the columns given are not those of the Delta table at {path!r}, which has "

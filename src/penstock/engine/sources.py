@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
@@ -107,7 +106,7 @@ class NodeInputs:
         change = self._inputs.change(scan.relation, self._since[scan.relation])
         if change is None:
             return None
-        frame = change.frame.select(*_renamed(scan), WEIGHT)
+        frame = change.frame.selectExpr(*_renamed(scan), WEIGHT)
         return Delta(frame, change.append_only, change.small)
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
@@ -136,9 +135,9 @@ def _stored(scan: Scan) -> list[str]:
     return [stored for _, stored in scan.stored]
 
 
-def _renamed(scan: Scan) -> list[F.Column]:  # type: ignore[name-defined]
-    return [F.col(quoted(stored)).alias(name) for name, stored in scan.stored]
+def _renamed(scan: Scan) -> list[str]:
+    return [f"{quoted(stored)} AS {name}" for name, stored in scan.stored]
 
 
 def _select(frame: DataFrame, scan: Scan) -> DataFrame:
-    return frame.select(*_renamed(scan))
+    return frame.selectExpr(*_renamed(scan))

@@ -52,7 +52,7 @@ class Accumulator:
     """The suffix of the state column that is the value itself, so that a visible column can serve as state."""
 
 
-def choose(function: exp.Expression, argument: str, argument_type: str, value_type: str) -> Accumulator | None:
+def choose(function: exp.Expr, argument: str, argument_type: str, value_type: str) -> Accumulator | None:
     """The accumulator of a function, given the column that holds its argument; None when it has none.
 
     >>> choose(exp.Count(this=exp.Star()), "x", "int", "bigint").value
@@ -62,7 +62,9 @@ def choose(function: exp.Expression, argument: str, argument_type: str, value_ty
         case exp.Count():
             return _count(function, argument)
         case exp.CountIf():
-            return Accumulator((Part("count", "bigint", f"SUM(IF({argument}, {SIGN}, 0))", "SUM"),), "{count}", None, "count")
+            return Accumulator(
+                (Part("count", "bigint", f"SUM(IF({argument}, {SIGN}, 0))", "SUM"),), "{count}", None, "count"
+            )
         case exp.Sum():
             return _sum(argument, argument_type, value_type)
         case exp.Avg():

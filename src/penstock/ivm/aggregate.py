@@ -8,19 +8,32 @@ reads:  the delta and the touched groups of the table; the child's rows of the g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.accumulators import ROWS
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.layout import Layout, as_aggregate
-from penstock.ivm.materialize import Materializer
-from penstock.storage.zset import WEIGHT, SIGN, Delta, consolidate, matching, plain_rows, signed_copies
+from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
+from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import Aggregate, Distinct, render
+from penstock.storage.bounded import superset
 from penstock.storage.reader import quoted
+from penstock.storage.zset import SIGN, WEIGHT, add, consolidate, copies, matching, plain_rows, signed_copies, weighted
 
 _OLD, _STALE = "__old", "__stale"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A node's table before the epoch; ``small`` when one task reads it fast."""
+
+    frame: DataFrame
+    small: bool
 
 
 def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
@@ -29,17 +42,17 @@ def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
     return _grouped(layout, _arguments(layout, plain_rows(rows)))
 
 
-def delta(layout: Layout, context: Context, stored: DataFrame, materializer: Materializer) -> DataFrame | None:
-    """The change of the node's table: rows as stored, with weights. ``stored`` is the table before the epoch."""
+def delta(layout: Layout, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
+    """The change of the node's table: rows as stored, with weights."""
     change = rules.delta(_body(layout).child, context)
     if change is None:
         return None
     rows = _arguments(layout, change.frame, WEIGHT)
     if not change.append_only:
-        rows = consolidate(rows)
+        rows = consolidate(rows, small=change.small)
     if layout.mergeable:
-        return _merge(layout, context, change, rows, stored, materializer)
-    return _recompute(layout, context, change, rows, stored, materializer)
+        return _merge(layout, context, rows, stored, materializer, small=change.small, removals=not change.append_only)
+    return _recompute(layout, context, rows, stored, materializer, small=change.small)
 
 
 def _body(layout: Layout) -> Aggregate:
@@ -50,150 +63,175 @@ def _body(layout: Layout) -> Aggregate:
 
 def _arguments(layout: Layout, frame: DataFrame, *extra: str) -> DataFrame:
     """Keys and arguments of each row of the child, and nothing else."""
-    keys = [F.expr(render(e)).alias(name) for name, e, _ in layout.keys]
-    arguments = [F.expr(m.argument_sql()).alias(m.argument) for m in layout.measures]
-    return frame.select(*keys, *arguments, *extra)
+    keys = [f"{render(e)} AS {name}" for name, e, _ in layout.keys]
+    arguments = [f"{m.argument_sql()} AS {m.argument}" for m in layout.measures]
+    return frame.selectExpr(*keys, *arguments, *extra)
 
 
-def _key_columns(layout: Layout) -> list[str]:
+def _keys(layout: Layout) -> list[str]:
     return [name for name, _, _ in layout.keys]
+
+
+# -- from scratch -----------------------------------------------------------------------------------------------------
 
 
 def _grouped(layout: Layout, rows: DataFrame) -> DataFrame:
     """Rows of keys and arguments aggregated from scratch, as the table stores them."""
-    groups = rows.groupBy(*_key_columns(layout))
     if layout.mergeable:
-        signed = rows.withColumn(SIGN, F.lit(1))
-        partials = signed.groupBy(*_key_columns(layout)).agg(*_partials(layout))
-        return _finalised(layout, partials.withColumn(ROWS, F.coalesce(ROWS, F.lit(0).cast("bigint"))))
-    values = [F.expr(_call(m.function, m.argument)).alias(m.name) for m in layout.measures]
-    return _finalised(layout, groups.agg(*values), computed=True)
+        partials = rows.selectExpr("*", f"1 AS {SIGN}").groupBy(*_keys(layout)).agg(*_expressions(_partials(layout)))
+        return _finalised(layout, partials)
+    values = [f"{_call(m)} AS {m.name}" for m in layout.measures]
+    groups = rows.groupBy(*_keys(layout)).agg(*_expressions(values))
+    return groups.selectExpr(*[_stored_columns(layout)[name] for name in layout.stored])
 
 
-def _call(function: object, argument: str) -> str:
+def _expressions(texts: Sequence[str]) -> list[Column]:
+    return [F.expr(text) for text in texts]
+
+
+def _call(measure: MeasureLayout) -> str:
     """The aggregate function over the column that holds its argument."""
-    from sqlglot import exp
-
-    assert isinstance(function, exp.Expression)
-    if isinstance(function.this, exp.Star):
-        return render(function)
-    call = function.copy()
-    call.set("this", exp.column(argument))
+    if isinstance(measure.function.this, exp.Star):
+        return render(measure.function)
+    call = measure.function.copy()
+    call.set("this", exp.column(measure.argument))
     return render(call)
 
 
-def _partials(layout: Layout) -> list[Column]:
-    state = [F.expr(c.part.partial).cast(c.part.type).alias(c.stored) for c in layout.state]
-    return [F.sum(SIGN).cast("bigint").alias(ROWS), *state]
+def _partials(layout: Layout) -> list[str]:
+    """What a group's rows contribute: their number, and the state columns."""
+    state = [f"CAST({c.part.partial} AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
+    return [f"COALESCE(SUM({SIGN}), 0L) AS {ROWS}", *state]
 
 
-def _finalised(layout: Layout, groups: DataFrame, *, computed: bool = False, extra: tuple[str, ...] = ()) -> DataFrame:
-    """Stored columns from keys and state: measures get their values, then the outputs are projected."""
-    if not computed:
-        state = [ROWS, *(quoted(c.stored) for c in layout.state)]
-        values = [F.expr(m.value()).alias(m.name) for m in layout.measures]
-        groups = groups.select(*_key_columns(layout), *values, *[F.col(c).alias(f"__s{i}") for i, c in enumerate(state)], *extra)
-    visible = {name: F.expr(render(e)).alias(name) for name, e in layout.node.outputs}
-    columns: dict[str, Column] = dict(visible)
+def _stored_columns(layout: Layout) -> dict[str, str]:
+    """The table's columns over keys, measures and (as ``__s0``, ..) state."""
+    columns = {name: f"{render(e)} AS {quoted(name)}" for name, e in layout.node.outputs}
     for name, _, stored in layout.keys:
-        columns.setdefault(stored, F.col(name).alias(stored))
-    if layout.mergeable:
-        for i, stored in enumerate([ROWS, *(c.stored for c in layout.state)]):
-            columns.setdefault(stored, F.col(f"__s{i}").alias(stored))
-    return groups.select(*[columns[name] for name in layout.stored], *extra)
+        columns.setdefault(stored, f"{name} AS {quoted(stored)}")
+    for i, stored in enumerate(_state_names(layout)):
+        columns.setdefault(stored, f"__s{i} AS {quoted(stored)}")
+    return columns
+
+
+def _state_names(layout: Layout) -> list[str]:
+    return [ROWS, *(c.stored for c in layout.state)]
+
+
+def _finalised(layout: Layout, groups: DataFrame) -> DataFrame:
+    """Stored columns from keys and state: measures get their values, then the outputs are projected."""
+    values = [f"{m.value()} AS {m.name}" for m in layout.measures]
+    state = [f"{quoted(name)} AS __s{i}" for i, name in enumerate(_state_names(layout))]
+    columns = _stored_columns(layout)
+    return groups.selectExpr(*_keys(layout), *values, *state).selectExpr(*[columns[name] for name in layout.stored])
+
+
+# -- by merging -------------------------------------------------------------------------------------------------------
 
 
 def _merge(
-    layout: Layout, context: Context, change: Delta, rows: DataFrame, stored: DataFrame, materializer: Materializer
-) -> DataFrame:
-    keys = _key_columns(layout)
-    extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if not change.append_only else []
-    removed = [
-        F.expr(m.accumulator.removed.partial).cast(m.accumulator.removed.type).alias(f"__removed_{m.name}")
-        for m in extremes
-        if m.accumulator and m.accumulator.removed
-    ]
-    partials = signed_copies(rows).groupBy(*keys).agg(*_partials(layout), *removed)
-    if keys:
-        partials = materializer.hold(partials)
-    touched = matching(_under_keys(layout, stored), partials, keys, small=change.small)
-    before = touched.select(
-        *keys, ROWS, *[quoted(c.stored) for c in layout.state],
-        F.struct(*[quoted(c) for c in layout.stored]).alias(_OLD),
+    layout: Layout, context: Context, rows: DataFrame, stored: Stored, materializer: Materializer,
+    *, small: bool, removals: bool,
+) -> Materialized:  # fmt: skip
+    extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if removals else []
+    signed = signed_copies(rows)
+    partials = (signed.coalesce(1) if small else signed).groupBy(*_keys(layout)).agg(
+        *_expressions(_partials(layout) + [_removed(m) for m in extremes])
     )  # fmt: skip
-    merged = partials.unionByName(before, allowMissingColumns=True).groupBy(*keys).agg(
-        F.sum(ROWS).cast("bigint").alias(ROWS),
-        *[F.expr(f"CAST({c.part.merge}({quoted(c.stored)}) AS {c.part.type})").alias(c.stored) for c in layout.state],
-        *[F.expr(f"{_kind(m)}(IF({_OLD} IS NULL, {quoted(m.state[0].stored)}, NULL))").alias(f"__added_{m.name}") for m in extremes],
-        *[F.expr(f"{_kind(m)}(__removed_{m.name})").alias(f"__removed_{m.name}") for m in extremes],
-        F.first(_OLD, ignorenulls=True).alias(_OLD),
-    )  # fmt: skip
-    merged = merged.withColumn(ROWS, F.coalesce(ROWS, F.lit(0).cast("bigint"))).where(~_unchanged(layout))
-    result = materializer.materialize(merged.withColumn(_STALE, _stale(layout, extremes)))
-    groups = result.frame
-    exists = F.col(ROWS) > 0 if keys else F.lit(True)
-    old = groups.where(f"{_OLD} IS NOT NULL").select(f"{_OLD}.*", F.lit(-1).cast("bigint").alias(WEIGHT))
-    new = _finalised(layout, groups.where(exists & ~F.col(_STALE)))
-    parts = [old, new.withColumn(WEIGHT, F.lit(1).cast("bigint"))]
-    if extremes and result.any(_STALE):
-        stale = groups.where(_STALE).select(*keys)
-        parts.append(_from_child(layout, context, stale, small=result.local))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.unionByName(part)
-    return consolidate(total) if len(parts) > 2 else total
+    computed = materializer.materialize(partials, small=small)
+    merged = _merged(layout, computed, stored, extremes)
+    result = materializer.materialize(merged, small=small)
+    old = weighted(result.frame.where(f"{_OLD} IS NOT NULL").select(f"{_OLD}.*"), -1)
+    exists = f"{ROWS} > 0" if layout.keys else "true"
+    new = weighted(_finalised(layout, result.frame.where(f"{exists} AND NOT {_STALE}")), 1)
+    if not (extremes and result.any(_STALE)):
+        return materializer.materialize(add([old, new]), small=result.local)
+    anew = _from_child(layout, context, result.frame.where(_STALE).select(*_keys(layout)), small=result.local)
+    return materializer.materialize(consolidate(add([old, new, anew])), small=result.local)
 
 
-def _under_keys(layout: Layout, stored: DataFrame) -> DataFrame:
-    """The table with its keys also under their internal names."""
-    keys = [F.col(quoted(stored_name)).alias(name) for name, _, stored_name in layout.keys]
-    return stored.select(*keys, *[quoted(c) for c in layout.stored])
+def _merged(layout: Layout, partials: Materialized, stored: Stored, extremes: Sequence[MeasureLayout]) -> DataFrame:
+    """Each touched group with its new state, its old row, and whether it must be recomputed; the unchanged left out."""
+    state = _state_names(layout)
+    before = _touched(layout, partials, stored).selectExpr(
+        *_keys(layout), *map(quoted, state), f"STRUCT({', '.join(map(quoted, layout.stored))}) AS {_OLD}"
+    )
+    both = partials.frame.unionByName(before, allowMissingColumns=True)
+    if partials.local and stored.small:
+        both = both.coalesce(1)
+    merges = [f"COALESCE(SUM({ROWS}), 0L) AS {ROWS}"]
+    merges += [f"CAST({c.part.merge}({quoted(c.stored)}) AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
+    for m in extremes:
+        value = quoted(m.state[0].stored)
+        merges.append(f"{_kind(m)}(IF({_OLD} IS NULL, {value}, NULL)) AS __added_{m.name}")
+        merges.append(f"{_kind(m)}(__removed_{m.name}) AS __removed_{m.name}")
+    merges.append(f"FIRST({_OLD}, true) AS {_OLD}")
+    same = " AND ".join(f"{quoted(name)} <=> {_OLD}.{quoted(name)}" for name in state)
+    groups = both.groupBy(*_keys(layout)).agg(*_expressions(merges))
+    kept = groups.where(f"{_OLD} IS NULL OR NOT ({same})")
+    return kept.selectExpr(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
 
 
-def _kind(measure: object) -> str:
-    from penstock.ivm.layout import MeasureLayout
+def _touched(layout: Layout, partials: Materialized, stored: Stored) -> DataFrame:
+    """The stored rows of the touched groups, under the keys' internal names; a few others do no harm."""
+    if not layout.keys:
+        return stored.frame
+    frame = stored.frame
+    names = {name: stored_name for name, _, stored_name in layout.keys}
+    bound = superset(partials.table, names) if partials.table is not None else None
+    if bound is not None:
+        frame = frame.where(bound)
+    aliased = frame.selectExpr("*", *[f"{quoted(s)} AS {name}" for name, s in names.items() if name != s])
+    if bound is not None:
+        return aliased
+    return matching(aliased, partials.frame, _keys(layout), small=partials.local)
 
-    assert isinstance(measure, MeasureLayout)
+
+def _kind(measure: MeasureLayout) -> str:
+    """MIN or MAX."""
     return measure.state[0].part.merge
 
 
-def _unchanged(layout: Layout) -> Column:
-    """Whether a merged group has the state it had; a row that did not change is not written again."""
-    same = F.col(_OLD).isNotNull()
-    for name in [ROWS, *(c.stored for c in layout.state)]:
-        same = same & F.col(quoted(name)).eqNullSafe(F.col(f"{_OLD}.{quoted(name)}"))
-    return same
+def _removed(measure: MeasureLayout) -> str:
+    assert measure.accumulator is not None
+    assert measure.accumulator.removed is not None
+    part = measure.accumulator.removed
+    return f"CAST({part.partial} AS {part.type}) AS __removed_{measure.name}"
 
 
-def _stale(layout: Layout, extremes: list) -> Column:  # type: ignore[type-arg]
+def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
     """Whether a group's extreme may have been removed and nothing as extreme came in: it must be recomputed."""
-    stale = F.lit(False)
+    conditions = []
     for m in extremes:
-        removed, added = f"__removed_{m.name}", f"__added_{m.name}"
-        old = f"{_OLD}.{quoted(m.state[0].stored)}"
+        removed, added, old = f"__removed_{m.name}", f"__added_{m.name}", f"{_OLD}.{quoted(m.state[0].stored)}"
         reaches, short = ("<=", ">") if _kind(m) == "MIN" else (">=", "<")
-        condition = f"{removed} IS NOT NULL AND {removed} {reaches} {old} AND ({added} IS NULL OR {added} {short} {removed})"
-        stale = stale | F.coalesce(F.expr(condition), F.lit(False))
+        conditions.append(f"({removed} {reaches} {old} AND ({added} IS NULL OR {added} {short} {removed}))")
+    if not conditions:
+        return "false"
     # A group without rows goes; but the one group of an aggregate without keys stays and must lose its extreme.
-    return stale & (F.col(ROWS) > 0) if layout.keys else stale
+    exists = f" AND {ROWS} > 0" if layout.keys else ""
+    return f"COALESCE({' OR '.join(conditions)}, false){exists}"
+
+
+# -- by recomputing groups --------------------------------------------------------------------------------------------
 
 
 def _from_child(layout: Layout, context: Context, groups: DataFrame, *, small: bool) -> DataFrame:
     """These groups computed anew from the child after the epoch, with weight +1."""
     rows = rules.evaluate(_body(layout).child, context, "post")
-    extra = (WEIGHT,) if rows.weighted else ()
-    narrow = matching(_arguments(layout, rows.frame, *extra), groups, _key_columns(layout), small=small)
-    plain = signed_copies(consolidate(narrow)).drop(SIGN) if rows.weighted else narrow
-    return _grouped(layout, plain).withColumn(WEIGHT, F.lit(1).cast("bigint"))
+    narrow = _arguments(layout, rows.frame, *([WEIGHT] if rows.weighted else []))
+    narrow = matching(narrow, groups, _keys(layout), small=small)
+    return weighted(_grouped(layout, copies(consolidate(narrow)) if rows.weighted else narrow), 1)
 
 
 def _recompute(
-    layout: Layout, context: Context, change: Delta, rows: DataFrame, stored: DataFrame, materializer: Materializer
-) -> DataFrame:
-    keys = _key_columns(layout)
-    groups = materializer.materialize(rows.select(*keys).distinct()) if keys else None
-    touched = rows if groups is None else groups.frame
-    small = groups is not None and groups.local
-    old = matching(_under_keys(layout, stored), touched, keys, small=small)
-    old = old.select(*[quoted(c) for c in layout.stored], F.lit(-1).cast("bigint").alias(WEIGHT))
-    return consolidate(old.unionByName(_from_child(layout, context, touched, small=small)))
+    layout: Layout, context: Context, rows: DataFrame, stored: Stored, materializer: Materializer, *, small: bool
+) -> Materialized:
+    keys = _keys(layout)
+    touched = materializer.materialize(rows.select(*keys).distinct(), small=small) if keys else None
+    groups, local = (touched.frame, touched.local) if touched is not None else (rows, small)
+    names = [f"{quoted(s)} AS {name}" for name, _, s in layout.keys if name != s]
+    old = matching(stored.frame.selectExpr("*", *names), groups, keys, small=local)
+    old = weighted(old.select(*map(quoted, layout.stored)), -1)
+    change = consolidate(add([old, _from_child(layout, context, groups, small=local)]))
+    return materializer.materialize(change, small=local)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from penstock.storage.zset import Delta, Rows
 from penstock.plan.operators import Scan
+from penstock.storage.zset import Delta, Rows
 
 Moment = Literal["pre", "post"]
 

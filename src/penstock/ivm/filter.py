@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import functions as F
-
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.storage.zset import Delta, Rows
 from penstock.plan.operators import Filter, render
+from penstock.storage.zset import Delta, Rows
 
 
 def evaluate(op: Filter, context: Context, moment: Moment) -> Rows:
     rows = rules.evaluate(op.child, context, moment)
-    return replace(rows, frame=rows.frame.where(F.expr(render(op.condition))))
+    return replace(rows, frame=rows.frame.where(render(op.condition)))
 
 
 def delta(op: Filter, context: Context) -> Delta | None:
     change = rules.delta(op.child, context)
-    return None if change is None else replace(change, frame=change.frame.where(F.expr(render(op.condition))))
+    return None if change is None else replace(change, frame=change.frame.where(render(op.condition)))

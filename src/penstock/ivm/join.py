@@ -17,8 +17,8 @@ from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.storage.zset import WEIGHT, Delta, Rows, add
 from penstock.plan.operators import Join, names_in, render
+from penstock.storage.zset import WEIGHT, Delta, Rows, add
 
 
 def evaluate(op: Join, context: Context, moment: Moment) -> Rows:
@@ -46,7 +46,7 @@ def delta(op: Join, context: Context) -> Delta | None:
 
 
 def _joined(
-    start: Rows, others: list[Rows], conditions: Sequence[exp.Expression], columns: list[str], *, broadcast: bool
+    start: Rows, others: list[Rows], conditions: Sequence[exp.Expr], columns: list[str], *, broadcast: bool
 ) -> Rows:
     """Join the others to the start one by one, each condition applied as soon as its columns are there."""
     pending = [(condition, names_in(condition)) for condition in conditions]
@@ -65,8 +65,8 @@ def _joined(
         weights += [_weight(number)] if other_weighted else []
     if not weights:
         return Rows(frame.select(*columns), weighted=False)
-    product = F.expr(" * ".join(weights)).alias(WEIGHT)
-    return Rows(frame.select(*columns, product), weighted=True)
+    product = f"{' * '.join(weights)} AS {WEIGHT}"
+    return Rows(frame.selectExpr(*columns, product), weighted=True)
 
 
 def _weight(number: int) -> str:
@@ -80,9 +80,9 @@ def _numbered(rows: Rows, number: int) -> tuple[DataFrame, bool]:
     return rows.frame.withColumnRenamed(WEIGHT, _weight(number)), True
 
 
-def _next_input(others: list[Rows], known: set[str], pending: list[tuple[exp.Expression, set[str]]]) -> int:
+def _next_input(others: list[Rows], known: set[str], pending: list[tuple[exp.Expr, set[str]]]) -> int:
     """The first input that an equality connects to what is joined already, else any condition, else the first."""
-    for kind in (exp.EQ | exp.NullSafeEQ, exp.Expression):
+    for kind in (exp.EQ | exp.NullSafeEQ, exp.Expr):
         for place, other in enumerate(others):
             columns = set(other.frame.columns)
             for condition, names in pending:

@@ -26,7 +26,7 @@ class StateColumn:
 @dataclass(frozen=True)
 class MeasureLayout:
     name: str
-    function: exp.Expression
+    function: exp.Expr
     argument: str
     accumulator: Accumulator | None
     state: tuple[StateColumn, ...]
@@ -46,7 +46,7 @@ class Layout:
     """How one aggregate (or distinct) node is stored and maintained."""
 
     node: NodePlan
-    keys: tuple[tuple[str, exp.Expression, str], ...]
+    keys: tuple[tuple[str, exp.Expr, str], ...]
     """Internal name, expression over the child, name in the table."""
     measures: tuple[MeasureLayout, ...]
 

@@ -36,9 +36,8 @@ class Materialized:
         if self.table is not None:
             weights = self.table.column(weight).to_pylist()
             return sum(w for w in weights if w > 0), -sum(w for w in weights if w < 0)
-        value = F.col(weight)
-        row = self.frame.agg(
-            F.sum(F.when(value > 0, value)).alias("added"), F.sum(F.when(value < 0, -value)).alias("removed")
+        row = self.frame.selectExpr(
+            f"SUM(IF({weight} > 0, {weight}, 0)) AS added", f"SUM(IF({weight} < 0, -{weight}, 0)) AS removed"
         ).first()
         assert row is not None
         return row["added"] or 0, row["removed"] or 0
@@ -50,22 +49,24 @@ class Materializer:
     def __init__(self) -> None:
         self._cached: list[DataFrame] = []
 
-    def hold(self, frame: DataFrame) -> DataFrame:
-        """A frame that is read more than once."""
-        cached = frame.persist()
-        self._cached.append(cached)
-        return cached
-
-    def materialize(self, frame: DataFrame) -> Materialized:
+    def materialize(self, frame: DataFrame, *, small: bool = False) -> Materialized:
+        """Compute a frame. ``small``: its rows are known to be few, so nothing needs to be cached to count them."""
+        if small:
+            table = frame.toArrow()
+            return Materialized(_local(frame, table), table)
         cached = frame.persist()
         head = cached.limit(LOCAL_ROWS + 1).toArrow()
         if head.num_rows > LOCAL_ROWS:
             self._cached.append(cached)
             return Materialized(cached, None)
-        local = frame.sparkSession.createDataFrame(head, frame.schema)
+        local = _local(frame, head)
         cached.unpersist()
         return Materialized(local, head)
 
     def release(self) -> None:
         while self._cached:
             self._cached.pop().unpersist()
+
+
+def _local(frame: DataFrame, table: pa.Table) -> DataFrame:
+    return frame.sparkSession.createDataFrame(table, frame.schema)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from penstock.ivm import aggregate, project, rules
+from penstock.ivm.aggregate import Stored
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.layout import Layout
 from penstock.ivm.materialize import Materialized, Materializer
@@ -33,13 +34,13 @@ class Maintained:
         rows = rules.evaluate(self.plan.body, context, moment)
         return project.apply(plain_rows(rows), self.plan.outputs, weighted=False)
 
-    def delta(self, context: Context, stored: DataFrame, materializer: Materializer) -> Materialized | None:
+    def delta(self, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
         """The change of the node's table, computed once; None when none of the inputs changed."""
         if self.layout is not None:
-            rows = aggregate.delta(self.layout, context, stored, materializer)
-            return None if rows is None else materializer.materialize(rows)
+            return aggregate.delta(self.layout, context, stored, materializer)
         change = rules.delta(self.plan.body, context)
         if change is None:
             return None
         rows = project.apply(change.frame, self.plan.outputs, weighted=True)
-        return materializer.materialize(rows if change.append_only else consolidate(rows))
+        rows = rows if change.append_only else consolidate(rows, small=change.small)
+        return materializer.materialize(rows, small=change.small)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.storage.zset import WEIGHT, Delta, Rows
 from penstock.plan.operators import Named, Project, render
+from penstock.storage.reader import quoted
+from penstock.storage.zset import WEIGHT, Delta, Rows
 
 
 def evaluate(op: Project, context: Context, moment: Moment) -> Rows:
@@ -30,5 +30,5 @@ def delta(op: Project, context: Context) -> Delta | None:
 
 def apply(frame: DataFrame, outputs: tuple[Named, ...], *, weighted: bool) -> DataFrame:
     """The named expressions of each row; the weight goes along."""
-    columns = [F.expr(render(e)).alias(name) for name, e in outputs]
-    return frame.select(*columns, *([WEIGHT] if weighted else []))
+    columns = [f"{render(e)} AS {quoted(name)}" for name, e in outputs]
+    return frame.selectExpr(*columns, *([WEIGHT] if weighted else []))

@@ -11,8 +11,8 @@ from types import ModuleType
 
 from penstock.ivm import filter, join, project, scan, union
 from penstock.ivm.context import Context, Moment
-from penstock.storage.zset import Delta, Rows
 from penstock.plan import operators as op
+from penstock.storage.zset import Delta, Rows
 
 RULES: dict[type, ModuleType] = {
     op.Scan: scan,
@@ -24,8 +24,8 @@ RULES: dict[type, ModuleType] = {
 
 
 def evaluate(operator: op.Operator, context: Context, moment: Moment) -> Rows:
-    return RULES[type(operator)].evaluate(operator, context, moment)  # type: ignore[no-any-return]
+    return RULES[type(operator)].evaluate(operator, context, moment)
 
 
 def delta(operator: op.Operator, context: Context) -> Delta | None:
-    return RULES[type(operator)].delta(operator, context)  # type: ignore[no-any-return]
+    return RULES[type(operator)].delta(operator, context)

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.storage.zset import WEIGHT, Delta, Rows, with_weight
 from penstock.plan.operators import Union
+from penstock.storage.zset import WEIGHT, Delta, Rows, with_weight
 
 
 def evaluate(op: Union, context: Context, moment: Moment) -> Rows:

@@ -1,4 +1,4 @@
-"""How a view is maintained: its nodes, each node's rule and what it reads, and why it is not incremental if it is not."""
+"""How a view is maintained: its nodes, each node's rule and what it reads, and why it is recomputed if it is."""
 
 from __future__ import annotations
 
@@ -87,6 +87,4 @@ def explain(
             f"{last.action}{how} ({last.reason}), +{last.rows_inserted} -{last.rows_deleted} rows, "
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
-    return Explanation(
-        view.name, view.policy, view.incremental, view.reason_code, view.reason, tuple(explained), done
-    )
+    return Explanation(view.name, view.policy, view.incremental, view.reason_code, view.reason, tuple(explained), done)

@@ -12,11 +12,11 @@ from penstock.plan.unsupported import Unsupported
 SUPPORTED = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.CountIf)
 
 
-def contains(node: exp.Expression) -> bool:
+def contains(node: exp.Expr) -> bool:
     return node.find(exp.AggFunc) is not None
 
 
-def refuse_aggregate(node: exp.Expression) -> None:
+def refuse_aggregate(node: exp.Expr) -> None:
     """Raise ``Unsupported`` for an aggregate function, or a form of one, that has no rule."""
     if isinstance(node, exp.Filter):
         raise Unsupported("AGGREGATE_FILTER", "an aggregate with FILTER")
@@ -33,7 +33,7 @@ def refuse_aggregate(node: exp.Expression) -> None:
         raise Unsupported("AGGREGATE_FUNCTION", f"{name} of several arguments")
 
 
-def bare(node: exp.Expression) -> exp.Expression:
+def bare(node: exp.Expr) -> exp.Expr:
     """The expression without brackets, for comparing."""
     wrapped = exp.paren(node.copy())
     return wrapped.transform(lambda inner: inner.this if isinstance(inner, exp.Paren) else inner).unnest()
@@ -47,12 +47,12 @@ class Extractor:
         self._fresh = fresh
         self.measures: list[Named] = []
 
-    def rewrite(self, node: exp.Expression) -> exp.Expression:
+    def rewrite(self, node: exp.Expr) -> exp.Expr:
         wrapped = exp.paren(node.copy())
         wrapped.set("this", self._rewrite(wrapped.this))
         return wrapped.this
 
-    def _rewrite(self, node: exp.Expression) -> exp.Expression:
+    def _rewrite(self, node: exp.Expr) -> exp.Expr:
         plain = bare(node)
         for name, key in self._keys:
             if plain == key:
@@ -62,13 +62,13 @@ class Extractor:
         if isinstance(node, exp.Column):
             raise Unsupported("UNRESOLVED_NAME", "a column that is neither grouped nor aggregated")
         for key_, value in list(node.args.items()):
-            if isinstance(value, exp.Expression):
+            if isinstance(value, exp.Expr):
                 node.set(key_, self._rewrite(value))
             elif isinstance(value, list):
-                node.set(key_, [self._rewrite(v) if isinstance(v, exp.Expression) else v for v in value])
+                node.set(key_, [self._rewrite(v) if isinstance(v, exp.Expr) else v for v in value])
         return node
 
-    def _measure(self, node: exp.Expression) -> str:
+    def _measure(self, node: exp.Expr) -> str:
         if node.this is not None and contains(node.this):
             raise Unsupported("AGGREGATE_FUNCTION", "an aggregate of an aggregate")
         for name, known in self.measures:

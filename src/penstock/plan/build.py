@@ -34,8 +34,8 @@ from penstock.plan.unsupported import Unsupported
 Schema = Mapping[str, tuple[str, ...]]
 """Relation (lower case) to its column names."""
 
-_IGNORED = {"with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "sort", "cluster",
-            "distribute", "hint", "kind"}  # fmt: skip
+_IGNORED = {"with_", "expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "sort",
+            "cluster", "distribute", "hint", "kind"}  # fmt: skip
 _CODES = {
     "limit": ("LIMIT", "LIMIT"), "offset": ("LIMIT", "OFFSET"), "laterals": ("GENERATOR", "LATERAL VIEW"),
     "qualify": ("WINDOW_FUNCTION", "QUALIFY"), "windows": ("WINDOW_FUNCTION", "a WINDOW clause"),
@@ -71,7 +71,7 @@ class _Builder:
     def _fresh(self) -> str:
         return f"c{next(self._numbers)}"
 
-    def query(self, tree: exp.Expression, ctes: dict[str, exp.Expression]) -> Plan:
+    def query(self, tree: exp.Expr, ctes: dict[str, exp.Expr]) -> Plan:
         with_ = tree.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
@@ -90,7 +90,7 @@ class _Builder:
                 return self.query(tree.this, ctes)
         raise Unsupported("QUERY_FORM", f"the form {type(tree).__name__.upper()}")
 
-    def _union(self, tree: exp.Union, ctes: dict[str, exp.Expression]) -> Plan:
+    def _union(self, tree: exp.Union, ctes: dict[str, exp.Expr]) -> Plan:
         if tree.args.get("by_name"):
             raise Unsupported("SET_OPERATION", "UNION BY NAME")
         self._refuse_extras(tree, {"this", "expression", "distinct", "with_", "order"})
@@ -101,13 +101,13 @@ class _Builder:
             root = Distinct(root)
         return Plan(root, tuple((name, new) for (name, _), new in zip(left.outputs, names, strict=True)))
 
-    def _refuse_extras(self, tree: exp.Expression, known: set[str]) -> None:
+    def _refuse_extras(self, tree: exp.Expr, known: set[str]) -> None:
         for key, value in tree.args.items():
             if value and key not in known:
                 code, construct = _CODES.get(key, ("QUERY_FORM", f"the clause {key.upper().rstrip('_')}"))
                 raise Unsupported(code, construct)
 
-    def _select(self, tree: exp.Select, ctes: dict[str, exp.Expression]) -> Plan:
+    def _select(self, tree: exp.Select, ctes: dict[str, exp.Expr]) -> Plan:
         self._refuse_extras(tree, _IGNORED)
         if tree.args.get("kind"):
             raise Unsupported("QUERY_FORM", f"SELECT AS {tree.args['kind']}")
@@ -130,15 +130,13 @@ class _Builder:
             root = Distinct(root)
         return Plan(root, tuple((name, internal) for name, internal, _ in outputs))
 
-    def _from(self, tree: exp.Select, ctes: dict[str, exp.Expression]) -> tuple[Operator, Scope]:
+    def _from(self, tree: exp.Select, ctes: dict[str, exp.Expr]) -> tuple[Operator, Scope]:
         root, scope = self._relation(tree.args["from_"].this, ctes)
         for join in tree.args.get("joins") or ():
             root, scope = self._join(root, scope, join, ctes)
         return root, scope
 
-    def _join(
-        self, left: Operator, scope: Scope, join: exp.Join, ctes: dict[str, exp.Expression]
-    ) -> tuple[Operator, Scope]:
+    def _join(self, left: Operator, scope: Scope, join: exp.Join, ctes: dict[str, exp.Expr]) -> tuple[Operator, Scope]:
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         if side in ("LEFT", "RIGHT", "FULL") and kind not in ("SEMI", "ANTI"):
             raise Unsupported("OUTER_JOIN", f"a {side} JOIN")
@@ -148,7 +146,7 @@ class _Builder:
             raise Unsupported("JOIN", f"a {side} {kind} JOIN")
         right, right_scope = self._relation(join.this, ctes)
         both = Scope(scope.columns + right_scope.columns, dict(scope.merged))
-        conditions: list[exp.Expression] = []
+        conditions: list[exp.Expr] = []
         for name in self._using(join, scope, right_scope):
             a, b = scope.lookup(name), right_scope.lookup(name)
             if a is None or b is None:
@@ -168,7 +166,7 @@ class _Builder:
             return [name for name, _ in left.star() if name.lower() in theirs]
         return [identifier.name for identifier in join.args.get("using") or ()]
 
-    def _relation(self, node: exp.Expression, ctes: dict[str, exp.Expression]) -> tuple[Operator, Scope]:
+    def _relation(self, node: exp.Expr, ctes: dict[str, exp.Expr]) -> tuple[Operator, Scope]:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 if node.args.get("sample"):
@@ -184,7 +182,7 @@ class _Builder:
         raise Unsupported("TABLE_FORM", f"the table form {type(node).__name__.upper()} in FROM")
 
     def _joined(
-        self, node: exp.Expression, start: tuple[Operator, Scope], ctes: dict[str, exp.Expression]
+        self, node: exp.Expr, start: tuple[Operator, Scope], ctes: dict[str, exp.Expr]
     ) -> tuple[Operator, Scope]:
         """Joins that hang on a table in brackets: ``(a JOIN b ..)``."""
         root, scope = start
@@ -192,7 +190,7 @@ class _Builder:
             root, scope = self._join(root, scope, join, ctes)
         return root, scope
 
-    def _table(self, node: exp.Table, ctes: dict[str, exp.Expression]) -> tuple[Operator, Scope]:
+    def _table(self, node: exp.Table, ctes: dict[str, exp.Expr]) -> tuple[Operator, Scope]:
         name = node.name.lower()
         if name in ctes:
             cte = ctes[name]
@@ -205,16 +203,16 @@ class _Builder:
         stored = tuple((self._fresh(), stored) for stored in self._schemas[name])
         return self._aliased(Plan(Scan(name, stored), tuple((s, i) for i, s in stored)), node)
 
-    def _aliased(self, plan: Plan, node: exp.Expression) -> tuple[Operator, Scope]:
+    def _aliased(self, plan: Plan, node: exp.Expr) -> tuple[Operator, Scope]:
         alias = node.args.get("alias")
         renamed = _rename(plan, [c.name for c in alias.columns] if alias is not None else [])
         relation = node.alias_or_name or None
         return renamed.root, Scope([Visible(relation, name, internal) for name, internal in renamed.outputs])
 
-    def _items(self, tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expression]]:
+    def _items(self, tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
         """The select list: names and resolved expressions, stars written out, earlier aliases usable in later items."""
-        items: list[tuple[str, exp.Expression]] = []
-        aliases: dict[str, exp.Expression] = {}
+        items: list[tuple[str, exp.Expr]] = []
+        aliases: dict[str, exp.Expr] = {}
         for node in tree.expressions:
             star = _star_relation(node, scope)
             if star is not None:
@@ -228,8 +226,8 @@ class _Builder:
         return items
 
     def _grouped(
-        self, tree: exp.Select, source: Operator, scope: Scope, items: list[tuple[str, exp.Expression]]
-    ) -> tuple[Operator, list[tuple[str, exp.Expression]]]:
+        self, tree: exp.Select, source: Operator, scope: Scope, items: list[tuple[str, exp.Expr]]
+    ) -> tuple[Operator, list[tuple[str, exp.Expr]]]:
         """Aggregate the source; the items and HAVING then read keys and measures instead of rows."""
         keys: list[Named] = []
         for key in self._group_keys(tree, scope, items):
@@ -246,9 +244,7 @@ class _Builder:
             root = Filter(root, condition)
         return root, new_items
 
-    def _group_keys(
-        self, tree: exp.Select, scope: Scope, items: list[tuple[str, exp.Expression]]
-    ) -> list[exp.Expression]:
+    def _group_keys(self, tree: exp.Select, scope: Scope, items: list[tuple[str, exp.Expr]]) -> list[exp.Expr]:
         group = tree.args.get("group")
         if group is None:
             return []
@@ -270,13 +266,11 @@ class _Builder:
         if nested or any(group.args.get(key) for key in ("grouping_sets", "rollup", "cube", "totals")):
             raise Unsupported("GROUPING_SETS", "GROUPING SETS, ROLLUP or CUBE")
 
-    def _resolve_having(
-        self, node: exp.Expression, scope: Scope, items: list[tuple[str, exp.Expression]]
-    ) -> exp.Expression:
+    def _resolve_having(self, node: exp.Expr, scope: Scope, items: list[tuple[str, exp.Expr]]) -> exp.Expr:
         """In HAVING an alias of the select list comes before a column, except inside an aggregate function."""
         aliases = {name.lower(): e for name, e in items}
 
-        def outside(inner: exp.Expression) -> exp.Expression:
+        def outside(inner: exp.Expr) -> exp.Expr:
             if isinstance(inner, exp.Column) and len(inner.parts) == 1 and not inner.find_ancestor(exp.AggFunc):
                 return exp.paren(aliases[inner.name.lower()].copy()) if inner.name.lower() in aliases else inner
             return inner
@@ -288,25 +282,25 @@ class _Builder:
         pending = [c for c in result.find_all(exp.Column) if id(c) in marked]
         return _replace_columns(result, pending, scope, {}).this
 
-    def _resolve(self, node: exp.Expression, scope: Scope, aliases: Mapping[str, exp.Expression]) -> exp.Expression:
+    def _resolve(self, node: exp.Expr, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
         """The expression over internal columns; a name that is no column may be an earlier alias."""
         check_expression(node)
         wrapped = exp.paren(node.copy())
         return _replace_columns(wrapped, list(wrapped.find_all(exp.Column)), scope, aliases).this
 
 
-class _Cte(exp.Expression):
+class _Cte(exp.Expr):
     """A CTE with the CTEs that it can see. It lives only while a query is built."""
 
-    def __init__(self, tree: exp.CTE, visible: dict[str, exp.Expression]):
+    def __init__(self, tree: exp.CTE, visible: dict[str, exp.Expr]):
         super().__init__()
         self.tree = tree
         self.visible = visible
 
 
 def _replace_columns(
-    root: exp.Expression, columns: list[exp.Column], scope: Scope, aliases: Mapping[str, exp.Expression]
-) -> exp.Expression:
+    root: exp.Expr, columns: list[exp.Column], scope: Scope, aliases: Mapping[str, exp.Expr]
+) -> exp.Expr:
     for node in columns:
         new = scope.resolve(node)
         if new is None and node.parts[0].name.lower() in aliases:
@@ -319,7 +313,7 @@ def _replace_columns(
     return root
 
 
-def _filtered(source: Operator, condition: exp.Expression) -> Operator:
+def _filtered(source: Operator, condition: exp.Expr) -> Operator:
     """WHERE; over a join its parts become conditions of the join."""
     if isinstance(source, Join):
         return replace(source, conditions=source.conditions + conjuncts(condition))
@@ -340,13 +334,13 @@ def _rename(plan: Plan, names: list[str]) -> Plan:
     return Plan(plan.root, tuple((new, internal) for new, (_, internal) in zip(names, plan.outputs, strict=True)))
 
 
-def _default_name(node: exp.Expression) -> str:
+def _default_name(node: exp.Expr) -> str:
     if isinstance(node, (exp.Column, exp.Dot)):
         return node.name
     return node.sql(dialect="spark")
 
 
-def _star_relation(node: exp.Expression, scope: Scope) -> tuple[str | None] | None:
+def _star_relation(node: exp.Expr, scope: Scope) -> tuple[str | None] | None:
     if isinstance(node, exp.Star):
         return (None,)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
@@ -356,7 +350,7 @@ def _star_relation(node: exp.Expression, scope: Scope) -> tuple[str | None] | No
     return None
 
 
-def _expand_star(node: exp.Expression, relation: str | None, scope: Scope) -> list[tuple[str, exp.Expression]]:
+def _expand_star(node: exp.Expr, relation: str | None, scope: Scope) -> list[tuple[str, exp.Expr]]:
     star = node if isinstance(node, exp.Star) else node.this
     if star.args.get("replace") or star.args.get("rename"):
         raise Unsupported("QUERY_FORM", "a star with REPLACE or RENAME")

@@ -10,7 +10,7 @@ from penstock.plan.unsupported import NonDeterministic, Unsupported
 from penstock.sql.lexer import tokenize
 
 
-def check_expression(root: exp.Expression) -> None:
+def check_expression(root: exp.Expr) -> None:
     """Raise ``Unsupported`` for the first construct that has no rule."""
     for node in root.walk():
         if isinstance(node, exp.Query | exp.Exists):
@@ -21,11 +21,11 @@ def check_expression(root: exp.Expression) -> None:
             raise Unsupported("QUERY_FORM", "a star inside an expression")
         if isinstance(node, exp.Placeholder | exp.Parameter):
             raise Unsupported("EXPRESSION", f"the parameter {node.sql(dialect='spark')}")
-        if isinstance(node, exp.Func) or isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
+        if isinstance(node, exp.Func | exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
             _check_function(node)
 
 
-def non_deterministic(tree: exp.Expression) -> NonDeterministic | None:
+def non_deterministic(tree: exp.Expr) -> NonDeterministic | None:
     """The first function of a query whose value changes by itself, if there is one."""
     for node in tree.find_all(exp.Func, exp.TableSample):
         name = "tablesample" if isinstance(node, exp.TableSample) else function_name(node)
@@ -34,7 +34,7 @@ def non_deterministic(tree: exp.Expression) -> NonDeterministic | None:
     return None
 
 
-def function_name(node: exp.Expression) -> str | None:
+def function_name(node: exp.Expr) -> str | None:
     """The name of a function in lower case, as Spark knows it; None for what is written with an operator or keyword."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
@@ -47,7 +47,7 @@ def function_name(node: exp.Expression) -> str | None:
     return tokens[0].text.lower()
 
 
-def _check_function(node: exp.Expression) -> None:
+def _check_function(node: exp.Expr) -> None:
     refuse_aggregate(node)
     name = function_name(node)
     if name is None or isinstance(node, exp.AggFunc):

@@ -10,7 +10,11 @@ from penstock.plan.operators import Aggregate, Distinct, Filter, Join, Operator,
 
 def describe_node(node: NodePlan, mergeable: bool) -> dict[str, str]:
     """``rule``, ``operator`` and ``reads`` of a node."""
-    return {"rule": _rule(node.body), "operator": _outline(node.body, _names(node)), "reads": _reads(node.body, mergeable)}
+    return {
+        "rule": _rule(node.body),
+        "operator": _outline(node.body, _names(node)),
+        "reads": _reads(node.body, mergeable),
+    }
 
 
 def _rule(body: Operator) -> str:
@@ -68,7 +72,7 @@ def _names(node: NodePlan) -> dict[str, str]:
     return names
 
 
-def _readable(expression: exp.Expression, names: dict[str, str]) -> str:
+def _readable(expression: exp.Expr, names: dict[str, str]) -> str:
     wrapped = exp.paren(expression.copy())
     for column in list(wrapped.find_all(exp.Column)):
         column.replace(exp.Var(this=names.get(column.name, column.name)))

@@ -1,4 +1,4 @@
-"""What Spark's built-in functions are: aggregates, generators, window functions, and which give the same value each time.
+"""What Spark's built-in functions are: aggregates, generators, window functions, and which are deterministic.
 
 A function that stands in none of these lists is the user's own, and nothing is assumed about it.
 """

@@ -68,7 +68,7 @@ def split(plan: Plan, name: str) -> tuple[NodePlan, ...]:
     return (*hidden.values(), NodePlan(name, body, outputs, hidden=False))
 
 
-def _inline(expression: exp.Expression, values: dict[str, exp.Expression]) -> exp.Expression:
+def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
     """The expression over the columns below a projection."""
     wrapped = exp.paren(expression.copy())
     for node in list(wrapped.find_all(exp.Column)):
@@ -109,7 +109,7 @@ def fingerprint(body: Operator, outputs: tuple[Named, ...]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(expression: exp.Expression, numbers: dict[str, str]) -> str:
+def _plain(expression: exp.Expr, numbers: dict[str, str]) -> str:
     wrapped = exp.paren(expression.copy())
     for node in list(wrapped.find_all(exp.Column)):
         node.replace(exp.column(numbers[node.name]))

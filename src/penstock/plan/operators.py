@@ -14,7 +14,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from penstock.plan.unsupported import Unsupported
 
-Named = tuple[str, exp.Expression]
+Named = tuple[str, exp.Expr]
 """An internal column name and the expression that gives its value."""
 
 
@@ -51,7 +51,7 @@ class Project:
 @dataclass(frozen=True)
 class Filter:
     child: Operator
-    condition: exp.Expression
+    condition: exp.Expr
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class Join:
     """An inner join of any number of inputs: their product, filtered by all the conditions."""
 
     inputs: tuple[Operator, ...]
-    conditions: tuple[exp.Expression, ...]
+    conditions: tuple[exp.Expr, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def walk(op: Operator) -> Iterator[Operator]:
         yield from walk(child)
 
 
-def expressions(op: Operator) -> tuple[exp.Expression, ...]:
+def expressions(op: Operator) -> tuple[exp.Expr, ...]:
     """The expressions that an operator itself evaluates."""
     match op:
         case Project(outputs=outputs):
@@ -149,12 +149,12 @@ def column(name: str) -> exp.Column:
     return exp.column(name)
 
 
-def names_in(expression: exp.Expression) -> set[str]:
+def names_in(expression: exp.Expr) -> set[str]:
     """The internal columns that an expression reads."""
     return {c.name for c in expression.find_all(exp.Column)}
 
 
-def render(expression: exp.Expression) -> str:
+def render(expression: exp.Expr) -> str:
     """An expression as Spark SQL.
 
     >>> import sqlglot
@@ -167,7 +167,7 @@ def render(expression: exp.Expression) -> str:
         raise Unsupported("EXPRESSION", f"an expression that cannot be carried over ({problem})") from None
 
 
-def conjuncts(expression: exp.Expression) -> tuple[exp.Expression, ...]:
+def conjuncts(expression: exp.Expr) -> tuple[exp.Expr, ...]:
     """The parts of a condition that AND connects."""
     inner = expression.unnest()
     if isinstance(inner, exp.And):

@@ -42,7 +42,7 @@ class Scope:
     def has_relation(self, name: str) -> bool:
         return any((c.relation or "").lower() == name.lower() for c in self.columns)
 
-    def resolve(self, node: exp.Column) -> exp.Expression | None:
+    def resolve(self, node: exp.Column) -> exp.Expr | None:
         """The column that a name means, followed by the struct fields after it; None when there is no such column."""
         parts = [identifier.name for identifier in node.parts]
         if len(parts) > 1 and self.has_relation(parts[0]):
@@ -63,8 +63,8 @@ class Scope:
         return first + [(c.name, c.internal) for c in self.columns if c.name.lower() not in self.merged]
 
 
-def _fields(internal: str, fields: list[str]) -> exp.Expression:
-    result: exp.Expression = column(internal)
+def _fields(internal: str, fields: list[str]) -> exp.Expr:
+    result: exp.Expr = column(internal)
     for name in fields:
         result = exp.Dot(this=result, expression=exp.to_identifier(name, quoted=True))
     return result

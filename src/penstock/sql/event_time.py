@@ -21,7 +21,7 @@ _MICROSECONDS = {
 }  # fmt: skip
 
 
-def uses_event_time(tree: exp.Expression) -> bool:
+def uses_event_time(tree: exp.Expr) -> bool:
     return any(_name(node) in _FUNCTIONS for node in tree.find_all(exp.Anonymous))
 
 
@@ -49,7 +49,7 @@ def _name(node: exp.Anonymous) -> str:
     return str(node.this).upper()
 
 
-def _order_by_event_time(select: exp.Select, at: exp.Expression) -> None:
+def _order_by_event_time(select: exp.Select, at: exp.Expr) -> None:
     for node in list(select.find_all(exp.FirstValue, exp.LastValue, exp.First, exp.Last)):
         if node.find_ancestor(exp.Select) is not select or isinstance(node.parent, exp.Window):
             continue
@@ -62,13 +62,13 @@ def _order_by_event_time(select: exp.Select, at: exp.Expression) -> None:
         )
         picked = exp.Dot(this=extreme(this=pair), expression=exp.to_identifier("value"))
         if isinstance(node.parent, exp.Select):
-            picked_as: exp.Expression = exp.alias_(picked, node.sql(dialect="spark"), quoted=True)
+            picked_as: exp.Expr = exp.alias_(picked, node.sql(dialect="spark"), quoted=True)
             node.replace(picked_as)
         else:
             node.replace(picked)
 
 
-def _window_bound(node: exp.Anonymous) -> exp.Expression:
+def _window_bound(node: exp.Anonymous) -> exp.Expr:
     if len(node.expressions) != 2:
         raise SqlError(f"{_name(node)} takes a timestamp and an interval: {_name(node)}(ts, INTERVAL '1 minute')")
     at, width = node.expressions[0], _width(node, node.expressions[1])
@@ -78,7 +78,7 @@ def _window_bound(node: exp.Anonymous) -> exp.Expression:
     return exp.maybe_parse(bound, dialect="spark")
 
 
-def _width(node: exp.Anonymous, interval: exp.Expression) -> int:
+def _width(node: exp.Anonymous, interval: exp.Expr) -> int:
     words = interval.sql(dialect="spark").replace("'", " ").split() if isinstance(interval, exp.Interval) else []
     total = 0
     for amount, unit in zip(words[1::2], words[2::2], strict=False):

@@ -7,6 +7,7 @@ materialized views are read here in full.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from penstock.errors import SqlError
 from penstock.sql import statements as s
@@ -115,7 +116,7 @@ def _table_option(cursor: Cursor) -> str:
 
 def _refuse_watermark(cursor: Cursor, start: int, end: int) -> None:
     inside = [t for t in cursor.tokens if start <= t.start < end]
-    for token, after in zip(inside, inside[1:], strict=False):
+    for token, after in pairwise(inside):
         if token.upper == "WATERMARK" and after.upper == "FOR":
             raise not_yet("WATERMARK FOR")
 

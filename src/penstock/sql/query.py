@@ -33,7 +33,7 @@ def spark_text(text: str) -> str:
     return text
 
 
-def _parse(text: str) -> exp.Expression:
+def _parse(text: str) -> exp.Expr:
     try:
         trees = sqlglot.parse(text, dialect="spark")
     except ParseError as problem:
@@ -56,7 +56,7 @@ def _plain_words(description: str) -> str:
     return "this is not expected here" if "Unexpected token" in description else description.rstrip(".")
 
 
-def table_names(tree: exp.Expression) -> list[str]:
+def table_names(tree: exp.Expr) -> list[str]:
     """The names of the tables and views that a query reads, each once, in order; names of CTEs are not tables.
 
     >>> table_names(parse_query("WITH b AS (SELECT * FROM a) SELECT * FROM b JOIN c USING (k)"))
@@ -68,7 +68,7 @@ def table_names(tree: exp.Expression) -> list[str]:
     return list(found.values())
 
 
-def tables(tree: exp.Expression) -> Iterator[exp.Table]:
+def tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Every reference to a real table in a tree."""
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not _is_cte(table):
@@ -82,7 +82,7 @@ def tables(tree: exp.Expression) -> Iterator[exp.Table]:
 
 def _is_cte(table: exp.Table) -> bool:
     name = table.name.lower()
-    node: exp.Expression = table
+    node: exp.Expr = table
     while node.parent is not None:
         parent = node.parent
         with_ = parent.args.get("with_")
@@ -99,8 +99,8 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _contains(root: exp.Expression, node: exp.Expression) -> bool:
-    above: exp.Expression | None = node
+def _contains(root: exp.Expr, node: exp.Expr) -> bool:
+    above: exp.Expr | None = node
     while above is not None and above is not root:
         above = above.parent
     return above is root

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
 from penstock.storage.reader import quoted, read_files, read_snapshot
-from penstock.storage.zset import WEIGHT
+from penstock.storage.zset import WEIGHT, weighted
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,16 @@ class Change:
 NOTHING = Change("NONE", None, append_only=True)
 
 
+def may_have_changed(after: Snapshot, since: int) -> bool:
+    """Whether the log shows a change of data since a version. It is asked before Spark is."""
+    if since == after.version:
+        return False
+    try:
+        return any(commit.changed for commit in read_commits(after.path, since, after.version))
+    except HistoryGone:
+        return True
+
+
 def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
     """The rows added (+1) and removed (-1) from one version of a table to a later one."""
     if before.version == after.version:
@@ -47,16 +57,18 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
     changing = [c for c in commits if c.changed]
     if not changing:
         return NOTHING
-    if all(not _data(c.removes) for c in changing) and not any(a.get("deletionVector") for c in changing for a in c.adds):
+    if all(not _data(c.removes) for c in changing) and not any(
+        a.get("deletionVector") for c in changing for a in c.adds
+    ):
         added = [a["path"] for c in changing for a in _data(c.adds)]
         if files_exist(after.path, added):
-            return Change("APPEND", _weighted(read_files(spark, after, added, columns), 1), append_only=True)
+            return Change("APPEND", weighted(read_files(spark, after, added, columns), 1), append_only=True)
     if _feed_is_on(before, commits):
         return Change("FEED", _read_feed(spark, before, after, columns))
     return _read_files(spark, before, after, changing, columns)
 
 
-def _data(actions: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+def _data(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [a for a in actions if a.get("dataChange", True)]
 
 
@@ -73,8 +85,8 @@ def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: 
         .option("endingVersion", after.version)
         .load(after.path)
     )
-    weight = F.when(F.col("_change_type").isin("insert", "update_postimage"), 1).otherwise(-1).cast("bigint")
-    return feed.select(*[quoted(c) for c in columns], weight.alias(WEIGHT))
+    weight = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {WEIGHT}"
+    return feed.selectExpr(*[quoted(c) for c in columns], weight)
 
 
 def _read_files(
@@ -99,8 +111,8 @@ def _read_files(
             return _compare(spark, before, after, columns)
     if not files_exist(after.path, added + removed):
         return _compare(spark, before, after, columns)
-    rows = _weighted(read_files(spark, before, removed, columns), -1).unionAll(
-        _weighted(read_files(spark, after, added, columns), 1)
+    rows = weighted(read_files(spark, before, removed, columns), -1).unionAll(
+        weighted(read_files(spark, after, added, columns), 1)
     )
     return Change("FILES", rows)
 
@@ -110,11 +122,7 @@ def _compare(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Se
     for snapshot in (before, after):
         if not files_exist(snapshot.path, [file.path for file in snapshot.files]):
             raise HistoryGone(f"files of version {snapshot.version} of {snapshot.path!r} are gone (VACUUM)")
-    rows = _weighted(read_snapshot(spark, before, columns), -1).unionAll(
-        _weighted(read_snapshot(spark, after, columns), 1)
+    rows = weighted(read_snapshot(spark, before, columns), -1).unionAll(
+        weighted(read_snapshot(spark, after, columns), 1)
     )
     return Change("COMPARE", rows)
-
-
-def _weighted(frame: DataFrame, weight: int) -> DataFrame:
-    return frame.withColumn(WEIGHT, F.lit(weight).cast("bigint"))

@@ -109,7 +109,7 @@ class Commit:
 
 def read_commits(path: str, since: int, until: int) -> list[Commit]:
     """The commits after ``since`` up to ``until``; ``HistoryGone`` when the log no longer holds them all."""
-    filesystem, root = _filesystem(path)
+    filesystem, root = filesystem_of(path)
     commits = []
     for version in range(since + 1, until + 1):
         try:
@@ -130,12 +130,13 @@ def read_commits(path: str, since: int, until: int) -> list[Commit]:
 
 
 def files_exist(path: str, files: list[str]) -> bool:
-    filesystem, root = _filesystem(path)
+    filesystem, root = filesystem_of(path)
     infos = filesystem.get_file_info([f"{root}/{unquote(file)}" for file in files])
     return all(info.type == fs.FileType.File for info in infos)
 
 
-def _filesystem(path: str) -> tuple[fs.FileSystem, str]:
+def filesystem_of(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system that a table lies in, and the table's path in it."""
     if "://" in path:
         filesystem, root = fs.FileSystem.from_uri(path)
         return filesystem, root.rstrip("/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -41,7 +41,7 @@ def read_files(
     return frame.where(_in_files(files)).select(*[quoted(c) for c in wanted])
 
 
-def _in_files(files: Sequence[str]) -> F.Column:  # type: ignore[name-defined]
+def _in_files(files: Sequence[str]) -> Column:
     """Whether a row lies in one of the files, told by as many parts of its path as the log gives."""
     by_depth: dict[int, list[str]] = defaultdict(list)
     for file in files:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError
@@ -21,7 +22,7 @@ from pyarrow import fs
 from pyspark.sql import DataFrame
 
 from penstock.errors import PenstockError, WarehouseError
-from penstock.storage.delta_log import DataFile, _filesystem, latest_version
+from penstock.storage.delta_log import DataFile, filesystem_of, latest_version
 
 _LONGEST_TEXT = 32
 
@@ -37,9 +38,29 @@ def create_table(path: str, schema_json: str, name: str) -> int:
 
 def write_files(frame: DataFrame, path: str, epoch: int) -> list[AddAction]:
     """Write rows as Parquet files into the table's directory; nothing is visible until they are committed."""
-    folder = f"epoch-{epoch}-{uuid.uuid4().hex[:8]}"
+    folder = _folder(epoch)
     frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(f"{path}/{folder}")
-    filesystem, root = _filesystem(path)
+    return _added(path, folder)
+
+
+def write_table(table: pa.Table, path: str, epoch: int) -> list[AddAction]:
+    """The same for rows that are on the driver: one file, and no Spark."""
+    if not table.num_rows:
+        return []
+    folder = _folder(epoch)
+    filesystem, root = filesystem_of(path)
+    filesystem.create_dir(f"{root}/{folder}")
+    pq.write_table(table, f"{root}/{folder}/part-00000.snappy.parquet", filesystem=filesystem)
+    return _added(path, folder)
+
+
+def _folder(epoch: int) -> str:
+    return f"epoch-{epoch}-{uuid.uuid4().hex[:8]}"
+
+
+def _added(path: str, folder: str) -> list[AddAction]:
+    """The files of a folder as actions, with statistics from their footers."""
+    filesystem, root = filesystem_of(path)
     adds = []
     for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{folder}")):
         if not info.base_name.endswith(".parquet"):
@@ -85,7 +106,7 @@ def restore(path: str, version: int) -> int:
 
 def delete_table(path: str) -> None:
     """Remove a table's directory. Readers that are still open on other files of it will fail, as after any DROP."""
-    filesystem, root = _filesystem(path)
+    filesystem, root = filesystem_of(path)
     if isinstance(filesystem, fs.LocalFileSystem):
         shutil.rmtree(root, ignore_errors=True)
     else:

@@ -2,6 +2,8 @@
 
 A relation at a moment is a Z-set too; where every weight is one, the weight column is left out (``Rows.weighted``).
 Two rows are the same row when all their values are: NULL equals NULL, NaN equals NaN, and 0.0 is not -0.0.
+
+Expressions are handed to Spark as text: each Column object would cost several round trips to the JVM.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
 
 from penstock.storage.reader import quoted
 
@@ -29,64 +31,69 @@ class Rows:
 
 @dataclass(frozen=True)
 class Delta:
-    """A change. ``append_only``: no weight is negative. ``small``: few enough rows to be sent everywhere."""
+    """A change. ``append_only``: no weight is negative. ``small``: few rows, and local to the driver."""
 
     frame: DataFrame
     append_only: bool = False
     small: bool = False
 
-    @property
-    def columns(self) -> list[str]:
-        return [c for c in self.frame.columns if c != WEIGHT]
 
-
-def identity(data_type: DataType, name: str) -> Column:
+def identity(field: StructField) -> str:
     """What a column's value is compared by, so that equal means the same value."""
-    value = F.col(quoted(name))
-    if isinstance(data_type, FloatType | DoubleType):
-        return value.cast("string")
-    if not _needs_json(data_type):
-        return value
-    return F.to_json(value if isinstance(data_type, StructType) else F.struct(value))
+    name = quoted(field.name)
+    if isinstance(field.dataType, FloatType | DoubleType):
+        return f"CAST({name} AS STRING)"
+    if not _is_special(field.dataType):
+        return name
+    return f"TO_JSON({name if isinstance(field.dataType, StructType) else f'STRUCT({name})'})"
 
 
-def _needs_json(data_type: DataType) -> bool:
-    """Maps cannot be compared, and floats inside other values would lose the sign of zero."""
+def _is_special(data_type: DataType) -> bool:
+    """Maps cannot be compared, and comparing floats would lose the sign of zero."""
     match data_type:
         case MapType() | FloatType() | DoubleType():
             return True
         case ArrayType(elementType=inner):
-            return _needs_json(inner)
+            return _is_special(inner)
         case StructType(fields=fields):
-            return any(_needs_json(f.dataType) for f in fields)
+            return any(_is_special(f.dataType) for f in fields)
     return data_type.typeName() == "variant"
 
 
-def consolidate(frame: DataFrame) -> DataFrame:
+def consolidate(frame: DataFrame, *, small: bool = False) -> DataFrame:
     """One row for each distinct row, its weights added up, zeros dropped.
 
     {a: +1, a: +1, b: +1, b: -1}  ->  {a: +2}
+
+    Few rows are grouped in one partition, which spares Spark a shuffle.
     """
     fields = [f for f in frame.schema.fields if f.name != WEIGHT]
-    keys = [
-        identity(f.dataType, f.name).alias(f"__identity{i}" if _needs_json(f.dataType) else f.name)
-        for i, f in enumerate(fields)
-    ]
-    kept = [F.any_value(quoted(f.name)).alias(f.name) for f in fields if _needs_json(f.dataType)]
-    grouped = frame.groupBy(*keys).agg(F.sum(WEIGHT).alias(WEIGHT), *kept)
-    return grouped.where(F.col(WEIGHT) != 0).select(*[quoted(f.name) for f in fields], WEIGHT)
+    special = {f.name: f"__identity{i}" for i, f in enumerate(fields) if _is_special(f.dataType)}
+    if special:
+        frame = frame.selectExpr("*", *[f"{identity(f)} AS {special[f.name]}" for f in fields if f.name in special])
+    if small:
+        frame = frame.coalesce(1)
+    kept = [F.expr(f"ANY_VALUE({quoted(name)}) AS {quoted(name)}") for name in special]
+    keys = [special.get(f.name, quoted(f.name)) for f in fields]
+    grouped = frame.groupBy(*keys).agg(F.expr(f"SUM({WEIGHT}) AS {WEIGHT}"), *kept).where(f"{WEIGHT} <> 0")
+    return grouped.selectExpr(*[quoted(f.name) for f in fields], WEIGHT) if special else grouped
 
 
-def add(deltas: Sequence[DataFrame]) -> DataFrame:
+def add(frames: Sequence[DataFrame]) -> DataFrame:
     """The sum of Z-sets over the same columns."""
-    total = deltas[0]
-    for frame in deltas[1:]:
+    total = frames[0]
+    for frame in frames[1:]:
         total = total.unionByName(frame)
     return total
 
 
+def weighted(frame: DataFrame, weight: int) -> DataFrame:
+    """Every row with the same weight."""
+    return frame.selectExpr("*", f"{weight}L AS {WEIGHT}")
+
+
 def with_weight(rows: Rows) -> DataFrame:
-    return rows.frame if rows.weighted else rows.frame.withColumn(WEIGHT, F.lit(1).cast("bigint"))
+    return rows.frame if rows.weighted else weighted(rows.frame, 1)
 
 
 def copies(frame: DataFrame) -> DataFrame:
@@ -96,8 +103,8 @@ def copies(frame: DataFrame) -> DataFrame:
 
 def signed_copies(frame: DataFrame) -> DataFrame:
     """Each row as many times as the size of its weight, with a column that says +1 or -1."""
-    times = F.array_repeat(F.signum(WEIGHT).cast("int"), F.abs(F.col(WEIGHT)).cast("int"))
-    return frame.withColumn(SIGN, F.explode(times)).drop(WEIGHT)
+    times = f"EXPLODE(ARRAY_REPEAT(CAST(SIGN({WEIGHT}) AS INT), CAST(ABS({WEIGHT}) AS INT))) AS {SIGN}"
+    return frame.selectExpr("*", times).drop(WEIGHT)
 
 
 def plain_rows(rows: Rows) -> DataFrame:
@@ -109,17 +116,15 @@ def matching(frame: DataFrame, keys: DataFrame, columns: Sequence[str], *, small
     """The rows whose values in ``columns`` occur in ``keys``; NULL matches NULL."""
     if not columns:
         return frame
-    return frame.join(*_matched(frame, keys, columns, small), "left_semi")
+    return frame.join(*_matched(keys, columns, small), "left_semi")
 
 
 def not_matching(frame: DataFrame, keys: DataFrame, columns: Sequence[str], *, small: bool) -> DataFrame:
     """The rows whose values in ``columns`` do not occur in ``keys``; NULL matches NULL."""
-    return frame.join(*_matched(frame, keys, columns, small), "left_anti")
+    return frame.join(*_matched(keys, columns, small), "left_anti")
 
 
-def _matched(frame: DataFrame, keys: DataFrame, columns: Sequence[str], small: bool) -> tuple[DataFrame, Column]:
-    renamed = keys.select(*[F.col(quoted(c)).alias(f"__match{i}") for i, c in enumerate(columns)])
-    condition = F.lit(True)
-    for i, c in enumerate(columns):
-        condition = condition & F.col(quoted(c)).eqNullSafe(F.col(f"__match{i}"))
+def _matched(keys: DataFrame, columns: Sequence[str], small: bool) -> tuple[DataFrame, Column]:
+    renamed = keys.selectExpr(*[f"{quoted(c)} AS __match{i}" for i, c in enumerate(columns)])
+    condition = F.expr(" AND ".join(f"{quoted(c)} <=> __match{i}" for i, c in enumerate(columns)))
     return (F.broadcast(renamed) if small else renamed), condition

@@ -1,0 +1,69 @@
+"""The entry point: the commands and what they have in common."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from penstock.cli.demo import demo
+from penstock.cli.output import say_problem
+from penstock.cli.refresh import refresh
+from penstock.cli.show import explain, graph, history, status
+from penstock.cli.sql import sql
+from penstock.cli.warehouse import DEFAULT, GlobalCatalog, GlobalWarehouse, Place
+from penstock.errors import PenstockError
+
+
+class Commands(TyperGroup):
+    """The commands. An error that Penstock raises on purpose becomes a message and the exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PenstockError as problem:
+            say_problem(problem)
+            raise typer.Exit(1) from None
+
+
+app = typer.Typer(
+    cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from penstock import __version__
+
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def penstock(
+    context: typer.Context,
+    warehouse: GlobalWarehouse = None,
+    catalog: GlobalCatalog = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Keep SQL materialized views fresh on Spark and Delta Lake.
+
+    The options --warehouse and --catalog may stand before or after the command.
+    """
+    context.obj = Place(warehouse or DEFAULT, catalog)
+
+
+for command in (sql, refresh, status, graph, history, explain, demo):
+    app.command()(command)
+
+
+def main() -> None:
+    try:
+        app(prog_name="penstock")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,114 @@
+"""Where the command writes: results to standard output, words about them to standard error; JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from datetime import date, datetime
+from decimal import Decimal
+from typing import IO, Any
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from penstock.errors import PenstockError, RefreshError
+
+# A table in a file or a pipe has no edge to wrap at.
+_ENDLESS = 10_000
+
+
+def out() -> Console:
+    """Results. Made at each use, since tests and callers replace ``sys.stdout``."""
+    return _console(sys.stdout)
+
+
+def err() -> Console:
+    """Errors, progress and hints."""
+    return _console(sys.stderr)
+
+
+def _console(file: IO[str]) -> Console:
+    console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _ENDLESS
+    return console
+
+
+def say_error(message: str) -> None:
+    """One clear message. Lines are not wrapped, so that a pointer below a statement stays where it points."""
+    text = Text.assemble(("error: ", "bold red"), message)
+    err().print(text, soft_wrap=True)
+
+
+def say_problem(problem: PenstockError) -> None:
+    """What went wrong; of a refresh, what went wrong in each view."""
+    if isinstance(problem, RefreshError):
+        for view in problem.report.values():
+            if view.error:
+                say_error(f"view {view.name!r} failed to refresh: {view.error}")
+    else:
+        say_error(str(problem))
+
+
+def say_hint(message: str) -> None:
+    err().print(Text(message, style="dim"), soft_wrap=True)
+
+
+def print_json(document: Any) -> None:
+    """One document on one line."""
+    sys.stdout.write(json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def jsonable(value: Any) -> Any:
+    """The value in JSON's own types: numbers stay numbers; decimals, dates, times and what JSON lacks become strings.
+
+    >>> jsonable({"at": date(2026, 1, 2), "price": Decimal("1.50"), "ratio": math.inf, "raw": b"\\x01"})
+    {'at': '2026-01-02', 'price': '1.50', 'ratio': 'Infinity', 'raw': '01'}
+    """
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else _float_name(value)
+        case Decimal():
+            return str(value)
+        case datetime() | date():
+            return value.isoformat()
+        case bytes() | bytearray():
+            return value.hex()
+        case dict():
+            return {str(key): jsonable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [jsonable(item) for item in value]
+    return str(value)
+
+
+def _float_name(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """An empty table in the one style of the command; the columns in ``right`` are aligned there."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table; one that is too wide for the terminal gets narrower gaps first."""
+    console = out()
+    if Measurement.get(console, console.options.update(max_width=_ENDLESS), table).maximum > console.width:
+        table.padding = (0, 1, 0, 0)
+    console.print(table)
+
+
+def cell(value: object, style: str = "") -> Text:
+    """A cell of text; nothing is a dim dash."""
+    return Text("-", style="dim") if value is None or value == "" else Text(str(value), style=style)

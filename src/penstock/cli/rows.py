@@ -1,0 +1,125 @@
+"""A DataFrame's rows as a table for people or as JSON. Spark turns the values into text, so they read as in Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.output import jsonable, plain_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+NULL = Text("NULL", style="dim")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to show; ``total`` counts those that are not among them too."""
+
+    columns: list[str]
+    numeric: list[bool]
+    rows: list[tuple[str | None, ...]]
+    total: int
+
+    def table(self) -> Table:
+        table = plain_table(*self.columns)
+        for column, numeric in zip(table.columns, self.numeric, strict=True):
+            column.justify = "right" if numeric else "left"
+        for row in self.rows:
+            table.add_row(*[NULL if value is None else Text(value) for value in row])
+        return table
+
+    def caption(self) -> str:
+        if len(self.rows) < self.total:
+            more = self.total - len(self.rows)
+            return f"{len(self.rows):,} rows shown, {more:,} more (--limit N shows N rows)"
+        return "1 row" if self.total == 1 else f"{self.total:,} rows"
+
+
+def fetch(frame: DataFrame, limit: int) -> Rows:
+    """At most ``limit`` rows as text. The rest is counted, which runs the query again."""
+    from pyspark.sql.types import BinaryType, NumericType, StringType
+
+    from penstock.engine.session import spark_errors
+
+    types = [field.dataType for field in frame.schema]
+    places = _by_place(frame)
+    texts = places.select(
+        *[places[i] if isinstance(t, BinaryType) else places[i].cast(StringType()) for i, t in enumerate(types)]
+    )
+    with spark_errors("the query failed"):
+        found = texts.limit(limit + 1).collect()
+        total = frame.count() if len(found) > limit else len(found)
+    rows = [tuple(jsonable(value) for value in row) for row in found[:limit]]
+    return Rows(frame.columns, [isinstance(t, NumericType) for t in types], rows, total)
+
+
+def fetch_json(frame: DataFrame, limit: int | None) -> list[dict[str, Any]]:
+    """The rows as JSON objects. A column's name that comes twice gets a number."""
+    from penstock.engine.session import spark_errors
+
+    places = _by_place(frame)
+    plain = places.select(*[places[i].cast(_json_type(f.dataType)) for i, f in enumerate(frame.schema)])
+    names = _distinct(frame.columns)
+    with spark_errors("the query failed"):
+        found = (plain if limit is None else plain.limit(limit)).collect()
+    return [dict(zip(names, [_unfold(value) for value in row], strict=True)) for row in found]
+
+
+def _by_place(frame: DataFrame) -> DataFrame:
+    """The frame with its columns named by their place, so that two of one name can be told apart."""
+    return frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names, each once.
+
+    >>> _distinct(["id", "id", "id_2"])
+    ['id', 'id_3', 'id_2']
+    """
+    taken, found = set(names), []
+    for place, name in enumerate(names):
+        number = 2
+        unique = name
+        while unique in names[:place] or (unique != name and unique in taken):
+            unique, number = f"{name}_{number}", number + 1
+        taken.add(unique)
+        found.append(unique)
+    return found
+
+
+def _json_type(kind: DataType) -> DataType:
+    """The type in which JSON can carry the values: what is neither number, boolean nor nested becomes a string."""
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.ArrayType():
+            return t.ArrayType(_json_type(kind.elementType), kind.containsNull)
+        case t.MapType():
+            return t.MapType(t.StringType(), _json_type(kind.valueType), kind.valueContainsNull)
+        case t.StructType():
+            return t.StructType([t.StructField(f.name, _json_type(f.dataType), f.nullable) for f in kind.fields])
+        case t.IntegralType() | t.FractionalType() | t.BooleanType() | t.BinaryType() if not isinstance(
+            kind, t.DecimalType
+        ):
+            return kind
+    return t.StringType()
+
+
+def _unfold(value: Any) -> Any:
+    """Rows within a row as objects."""
+    from pyspark.sql import Row
+
+    match value:
+        case Row():
+            return {name: _unfold(item) for name, item in zip(value.__fields__, value, strict=True)}
+        case list():
+            return [_unfold(item) for item in value]
+        case dict():
+            return {key: _unfold(item) for key, item in value.items()}
+    return value

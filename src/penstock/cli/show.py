@@ -1,0 +1,245 @@
+"""``status``, ``graph``, ``history`` and ``explain``: what the catalog knows, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from penstock.cli.output import cell, out, plain_table, print_json, print_table
+from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
+
+if TYPE_CHECKING:
+    from penstock.catalog import HistoryRecord
+    from penstock.observe.explain import Explanation, NodeExplanation
+    from penstock.observe.graph import Graph, GraphNode
+    from penstock.observe.status import ViewStatus
+
+ACTION_STYLES = {
+    "INCREMENTAL": "green",
+    "FULL": "yellow",
+    "REINITIALIZE": "yellow",
+    "NO_DATA": "dim",
+    "SKIP": "magenta",
+}
+STATUS_STYLES = {"SUCCEEDED": "green", "FAILED": "bold red", "SKIPPED": "magenta"}
+
+NO_TABLES = (
+    "The warehouse is empty. Begin with a table:\n"
+    '  penstock sql "CREATE TABLE orders (id INT, region STRING, amount DECIMAL(10,2))"'
+)
+NO_VIEWS = (
+    "There are no materialized views yet. Create one over a table:\n"
+    '  penstock sql "CREATE MATERIALIZED VIEW totals AS '
+    'SELECT region, SUM(amount) AS total FROM orders GROUP BY region"'
+)
+
+
+def status(
+    context: typer.Context, json: JsonOption = False, warehouse: WarehouseOption = None, catalog: CatalogOption = None
+) -> None:
+    """Show how each view is maintained and how it stands."""
+    with opened(place_of(context, warehouse, catalog)) as (database, _):
+        views = database.status()
+        empty = not database.graph().nodes
+    if json:
+        print_json([asdict(view) for view in views])
+    elif not views:
+        out().print(NO_TABLES if empty else NO_VIEWS)
+    else:
+        print_table(_status_table(views, datetime.now(timezone.utc)))
+        _print_errors((view.name, view.last_error) for view in views)
+
+
+def graph(
+    context: typer.Context, json: JsonOption = False, warehouse: WarehouseOption = None, catalog: CatalogOption = None
+) -> None:
+    """Show tables and views as a tree: below each, what reads it."""
+    with opened(place_of(context, warehouse, catalog)) as (database, _):
+        found = database.graph()
+    if json:
+        print_json({"nodes": [asdict(node) for node in found.nodes], "edges": found.edges})
+    elif not found.nodes:
+        out().print(NO_TABLES)
+    else:
+        for tree in graph_trees(found):
+            out().print(tree)
+        if all(node.kind == "table" for node in found.nodes):
+            out().print(NO_VIEWS)
+
+
+def history(
+    context: typer.Context,
+    view: Annotated[str | None, typer.Argument(metavar="[VIEW]", help="Only this view.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many refreshes.")] = 20,
+    json: JsonOption = False,
+    warehouse: WarehouseOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Show what refreshes did, newest first."""
+    with opened(place_of(context, warehouse, catalog)) as (database, _):
+        records = database.history(view, limit + 1)
+        names = {node.name.lower(): node.name for node in database.graph().nodes}
+    shown = records[:limit]
+    if json:
+        print_json([{**asdict(record), "view": names.get(record.view, record.view)} for record in shown])
+    elif not shown:
+        out().print("Nothing was refreshed yet." if view or names else NO_TABLES)
+    else:
+        print_table(_history_table(shown, names, datetime.now(timezone.utc)))
+        _print_errors((f"epoch {r.epoch}, {names.get(r.view, r.view)}", r.error) for r in shown)
+        if len(records) > limit:
+            out().print(Text(f"There are older refreshes: see them with --limit {limit * 5}.", style="dim"))
+
+
+def explain(
+    context: typer.Context,
+    view: Annotated[str, typer.Argument(help="The view to explain.", show_default=False)],
+    json: JsonOption = False,
+    warehouse: WarehouseOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Show how a view is maintained.
+
+    Its nodes, each node's rule and what it reads, whether it is incremental and if not, why.
+    """
+    with opened(place_of(context, warehouse, catalog)) as (database, _):
+        explanation = database.explain(view)
+    if json:
+        print_json({**explanation.to_dict(), "verdict": explanation.verdict()})
+    else:
+        out().print(_explained(explanation))
+
+
+def _status_table(views: Iterable[ViewStatus], now: datetime) -> Table:
+    table = plain_table("view", "reads", "maintained", "last refresh", "when", "seconds", right=("seconds",))
+    for view in views:
+        how = Text("incrementally", style="green") if view.incremental else Text(f"full: {view.reason}", style="yellow")
+        if view.policy not in ("AUTO", "FULL"):
+            how.append(f" ({view.policy})")
+        seconds = None if view.last_seconds is None else f"{view.last_seconds:.2f}"
+        table.add_row(
+            cell(view.name, "bold"), cell(", ".join(view.reads)), how, _last_refresh(view),
+            cell(_ago(view.last_refresh, now)), cell(seconds),
+        )  # fmt: skip
+    return table
+
+
+def _last_refresh(view: ViewStatus) -> Text:
+    if view.last_status not in (None, "SUCCEEDED"):
+        return styled(view.last_status, STATUS_STYLES)
+    if not view.populated:
+        return Text("never, no rows yet", style="yellow")
+    return styled(view.last_action, ACTION_STYLES)
+
+
+def _history_table(records: list[HistoryRecord], names: dict[str, str], now: datetime) -> Table:
+    troubled = any(record.status != "SUCCEEDED" for record in records)
+    table = plain_table(
+        "epoch", "view", "started", "action", "strategy", "reason", "+rows", "-rows", "seconds",
+        *(["status"] if troubled else []), right=("epoch", "+rows", "-rows", "seconds"),
+    )  # fmt: skip
+    for record in records:
+        table.add_row(
+            str(record.epoch), cell(names.get(record.view, record.view), "bold"), _clock(record.started_at, now),
+            styled(record.action, ACTION_STYLES), cell(record.strategy), cell(record.reason),
+            count(record.rows_inserted), count(record.rows_deleted), f"{record.seconds:.2f}",
+            *([styled(record.status, STATUS_STYLES)] if troubled else []),
+        )  # fmt: skip
+    return table
+
+
+def _print_errors(errors: Iterable[tuple[str, str | None]]) -> None:
+    for name, error in errors:
+        if error:
+            out().print(Text.assemble((f"{name}: ", "bold red"), error), soft_wrap=True)
+
+
+def graph_trees(found: Graph) -> list[Tree]:
+    """One tree for each table (and each view that reads nothing); what has several inputs is unfolded only once."""
+    nodes = {node.name: node for node in found.nodes}
+    unfolded: set[str] = set()
+
+    def grow(tree: Tree, node: GraphNode) -> None:
+        unfolded.add(node.name)
+        for name in node.readers:
+            reader = nodes[name]
+            others = [read for read in reader.reads if read != node.name]
+            label = _label(reader, f"also reads {', '.join(others)}" if others else "")
+            if name not in unfolded:
+                grow(tree.add(label), reader)
+            elif reader.readers:
+                tree.add(label.append("  (its readers: see above)", style="dim"))
+            else:
+                tree.add(label.append("  (again)", style="dim"))
+
+    trees = []
+    for root in found.roots():
+        tree = Tree(_label(root), guide_style="dim")
+        grow(tree, root)
+        trees.append(tree)
+    return trees
+
+
+def _label(node: GraphNode, remark: str = "") -> Text:
+    label = Text.assemble((node.name, "bold cyan" if node.kind == "view" else "bold"), ("  " + node.kind, "dim"))
+    return label.append(f", {remark}", style="dim") if remark else label
+
+
+def _explained(explanation: Explanation) -> RenderableType:
+    style = "green" if explanation.incremental else "yellow"
+    parts: list[RenderableType] = [Text.assemble((explanation.view, "bold"), ": ", (explanation.verdict(), style))]
+    for node in explanation.nodes:
+        parts += ["", *_node(node)]
+    if explanation.last_refresh:
+        parts += ["", Text.assemble(("last refresh  ", "dim"), explanation.last_refresh)]
+    return Group(*parts)
+
+
+def _node(node: NodeExplanation) -> list[RenderableType]:
+    rule = node.rule if node.incremental else f"{node.rule} (not incremental)"
+    facts = {"computes": node.computes, "rule": rule, "reads": node.reads, "inputs": ", ".join(node.inputs) or "none"}
+    if node.shared_with:
+        facts["shared with"] = ", ".join(node.shared_with)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for label, fact in facts.items():
+        table.add_row(Text(f"  {label}", style="dim"), Text(fact, overflow="fold"))
+    kind = "hidden node" if node.hidden else "view"
+    return [Text.assemble((kind, "dim"), " ", (node.name, "bold")), table]
+
+
+def styled(value: str | None, styles: dict[str, str]) -> Text:
+    return cell(value, styles.get(value or "", ""))
+
+
+def count(number: int) -> Text:
+    """A number of rows; zero steps back."""
+    return Text(f"{number:,}", style="" if number else "dim")
+
+
+def _clock(moment: datetime, now: datetime) -> str:
+    """A moment on the user's clock; today's without the date."""
+    local, today = moment.astimezone(), now.astimezone()
+    return local.strftime("%H:%M:%S" if local.date() == today.date() else "%Y-%m-%d %H:%M:%S")
+
+
+def _ago(moment: datetime | None, now: datetime) -> str:
+    """How long ago in one unit.
+
+    >>> _ago(datetime(2026, 1, 1, 12, 0), datetime(2026, 1, 1, 15, 59))
+    '3 h ago'
+    """
+    if moment is None:
+        return ""
+    seconds = max(int((now - moment).total_seconds()), 0)
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit} ago"
+    return f"{seconds} s ago"

@@ -1,0 +1,137 @@
+"""``sql``: statements from the command line, a file, standard input or an interactive prompt."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.output import out, print_json, print_table
+from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
+from penstock.errors import PenstockError, RefreshError, SqlError
+from penstock.sql import parse
+from penstock.sql.lexer import position
+from penstock.sql.parser import split_script
+
+if TYPE_CHECKING:
+    from penstock.cli.progress import Progress
+    from penstock.database import Database
+
+SHOWN_ROWS = 100
+
+
+def sql(
+    context: typer.Context,
+    statements: Annotated[
+        str | None, typer.Argument(metavar="[STATEMENTS]", help="One or several, with ';' between.", show_default=False)
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Run a file; '-' is the standard input.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-n", min=1, help=f"Rows to show (default: {SHOWN_ROWS}; with --json all).", metavar="N"
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="A line of JSON for each statement: an array of rows, or an object.")
+    ] = False,
+    warehouse: WarehouseOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Run SQL. Without statements, at a terminal: an interactive prompt.
+
+    Every statement is read before the first one runs. The first one that fails ends the run.
+    """
+    if statements is not None and file is not None:
+        raise typer.BadParameter("give statements or --file, not both")
+    place = place_of(context, warehouse, catalog)
+    if statements is None and file is None and sys.stdin.isatty():
+        from penstock.cli.prompt import interact
+
+        with opened(place, create=True) as (database, progress):
+            interact(database, progress, limit or SHOWN_ROWS)
+        return
+    script = Script(*_read(statements, file))
+    if not script.pieces:
+        if statements is not None:
+            raise SqlError("there is no statement to run.")
+        return
+    with opened(place, create=True) as (database, progress):
+        script.run(database, progress, limit, json)
+
+
+def _read(statements: str | None, file: str | None) -> tuple[str, str]:
+    """The text and what to call it."""
+    if statements is not None:
+        return statements, ""
+    if file in (None, "-"):
+        return sys.stdin.read(), "the standard input"
+    assert file is not None
+    try:
+        with open(file, encoding="utf-8") as source:
+            return source.read(), file
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise PenstockError(f"the file {file!r} cannot be read: {reason}.") from None
+
+
+class Script:
+    """Statements in a row; an error says in which of them it is."""
+
+    def __init__(self, text: str, source: str = ""):
+        self._text = text
+        self._source = source
+        self.pieces = split_script(text)
+        for number, piece in enumerate(self.pieces):
+            try:
+                parse(piece)
+            except PenstockError as problem:
+                raise PenstockError(f"{self._where(number)}{problem}") from None
+
+    def run(self, database: Database, progress: Progress, limit: int | None, json: bool) -> None:
+        for number, piece in enumerate(self.pieces):
+            try:
+                run_statement(database, progress, piece, limit, json)
+            except RefreshError:
+                raise
+            except PenstockError as problem:
+                raise PenstockError(f"{self._where(number)}{problem}") from None
+
+    def _where(self, number: int) -> str:
+        if len(self.pieces) == 1 and not self._source:
+            return ""
+        start = 0
+        for piece in self.pieces[:number]:
+            start = self._text.index(piece, start) + len(piece)
+        line, _ = position(self._text, self._text.index(self.pieces[number], start))
+        of_source = f" of {self._source}" if self._source else ""
+        return f"in statement {number + 1}, which begins in line {line}{of_source}: "
+
+
+def run_statement(database: Database, progress: Progress, text: str, limit: int | None, json: bool) -> str | None:
+    """Run one statement and print what it gives; returns what may be said of its rows below them."""
+    from penstock.cli.rows import fetch, fetch_json
+    from penstock.database import Done
+
+    with progress.during("running the statement"):
+        result = database.sql(text)
+        if not isinstance(result, Done):
+            progress("reading the rows")
+            rows = fetch_json(result, limit) if json else fetch(result, limit or SHOWN_ROWS)
+    if isinstance(result, Done):
+        if json:
+            views = [asdict(view) for view in result.report.values()] if result.report is not None else None
+            print_json({"message": result.message, "rows": result.rows, "views": views})
+        else:
+            out().print(result.message, soft_wrap=True)
+        return None
+    if isinstance(rows, list):
+        print_json(rows)
+        return None
+    print_table(rows.table())
+    out().print(f"({rows.caption()})", style="dim")
+    return rows.caption()

@@ -1,0 +1,86 @@
+"""Applying a small change to a small table on the driver: no Spark job, the rows go from Arrow to Parquet.
+
+The meaning is that of ``apply``: removed rows go by key, or as many copies as the weight says; added rows come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.zset import WEIGHT
+
+LOCAL_TABLE_ROWS = 10_000
+
+
+def added_rows(change: pa.Table) -> pa.Table:
+    """The rows that a change adds, each as often as its weight says."""
+    weights = change.column(WEIGHT).to_pylist()
+    places = [i for i, weight in enumerate(weights) for _ in range(max(weight, 0))]
+    return _nullable(change.drop_columns([WEIGHT]).take(pa.array(places, pa.int64())))
+
+
+def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, keys: Sequence[str] | None) -> pa.Table:
+    """The rows of the files that a change leaves."""
+    schema = _nullable(change.drop_columns([WEIGHT])).schema
+    rows = _read(before, files, schema)
+    columns = list(keys) if keys is not None else schema.names
+    removed: Counter[Hashable] = Counter()
+    for row, weight in zip(_identities(change, columns), change.column(WEIGHT).to_pylist(), strict=True):
+        if weight < 0:
+            removed[row] -= weight
+    places = []
+    for place, row in enumerate(_identities(rows, columns)):
+        if removed[row] > 0:
+            removed[row] -= 1
+        else:
+            places.append(place)
+    return rows.take(pa.array(places, pa.int64()))
+
+
+def _read(snapshot: Snapshot, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
+    filesystem, root = filesystem_of(snapshot.path)
+    tables = [pq.read_table(f"{root}/{f.path}", filesystem=filesystem, columns=schema.names) for f in files]
+    if not tables:
+        return schema.empty_table()
+    return pa.concat_tables([table.select(schema.names).cast(schema) for table in tables])
+
+
+def _identities(table: pa.Table, columns: Sequence[str]) -> list[Hashable]:
+    """What each row is compared by; without columns all rows are one."""
+    if not columns:
+        return [()] * table.num_rows
+    values = [[_identity(v) for v in table.column(c).to_pylist()] for c in columns]
+    return list(zip(*values, strict=True))
+
+
+def _identity(value: Any) -> Hashable:
+    """NaN equals NaN and 0.0 is not -0.0, as text says it; the order of a map's entries does not matter."""
+    match value:
+        case float():
+            return repr(value)
+        case list() | tuple():
+            return tuple(_identity(v) for v in value)
+        case dict():
+            return tuple((k, _identity(v)) for k, v in value.items())
+    return value
+
+
+def _nullable(table: pa.Table) -> pa.Table:
+    return table.cast(pa.schema([pa.field(f.name, _loose(f.type)) for f in table.schema]))
+
+
+def _loose(data_type: pa.DataType) -> pa.DataType:
+    """The type with every nested field nullable, as Spark writes and reads it."""
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(f.name, _loose(f.type)) for f in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(pa.field("element", _loose(data_type.value_type)))
+    if pa.types.is_map(data_type):
+        return pa.map_(_loose(data_type.key_type), pa.field("value", _loose(data_type.item_type)))
+    return data_type

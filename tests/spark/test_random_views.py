@@ -1,0 +1,73 @@
+"""Random tables, views and changes: whatever the story, every view equals its query after each refresh.
+
+PENSTOCK_EXAMPLES=200 tells that many stories, new ones each time; without it the same few are told every time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from oracle import assert_fresh
+from pyspark.sql import SparkSession
+from stories import Author, Story
+
+import penstock
+from penstock.engine import sources
+from penstock.ivm import materialize
+from penstock.storage import apply
+
+EXAMPLES = os.environ.get("PENSTOCK_EXAMPLES")
+
+
+@contextmanager
+def sizes(story: Story) -> Iterator[None]:
+    """What counts as a small table and a small change in this story."""
+    with pytest.MonkeyPatch.context() as patch:
+        if story.rewrite:
+            patch.setattr(apply, "SMALL_TABLE_ROWS", 0)
+        if story.cached:
+            patch.setattr(materialize, "LOCAL_ROWS", 0)
+            patch.setattr(sources, "LOCAL_ROWS", 0)
+        yield
+
+
+def tell(db: penstock.Database, story: Story) -> None:
+    for statement in story.tables:
+        db.sql(statement)
+    for name, query in story.views:
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        assert_fresh(db, name, "FULL")
+    for step in story.steps:
+        for change in step.changes:
+            db.sql(change)
+        report = db.refresh(step.refresh) if step.refresh else db.refresh()
+        for name, _ in story.views:
+            assert_fresh(db, name, ("INCREMENTAL", "NO_DATA") if name in report else None)
+
+
+# A story takes seconds: a failing one is printed as it is, and is shortened by hand rather than by many more runs.
+@settings(
+    deadline=None,
+    max_examples=int(EXAMPLES or 8),
+    derandomize=EXAMPLES is None,
+    database=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+@given(random=st.randoms(use_true_random=True))
+def test_any_story(random: Random, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place: Path = tmp_path_factory.mktemp("story")
+    story = Author(random, str(place)).story()
+    with sizes(story), penstock.connect(place / "warehouse") as db:
+        try:
+            tell(db, story)
+        except Exception as problem:
+            problem.add_note(f"The story was:\n{story.script()}")
+            raise
