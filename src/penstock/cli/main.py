@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated, Any
 
@@ -63,6 +64,8 @@ for command in (sql, refresh, status, graph, history, explain, demo):
 
 
 def main() -> None:
+    # Libraries below log what they also raise; py4j writes whole stacks when Ctrl-C comes in the midst of a call.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         app(prog_name="penstock")
     except KeyboardInterrupt:

@@ -39,9 +39,9 @@ def _console(file: IO[str]) -> Console:
 
 
 def say_error(message: str) -> None:
-    """One clear message. Lines are not wrapped, so that a pointer below a statement stays where it points."""
+    """One clear message. One of several lines is not wrapped: a pointer below a statement stays where it points."""
     text = Text.assemble(("error: ", "bold red"), message)
-    err().print(text, soft_wrap=True)
+    err().print(text, soft_wrap="\n" in message)
 
 
 def say_problem(problem: PenstockError) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -17,10 +17,12 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
 
+from penstock.cli.interrupt import interruptible
 from penstock.cli.output import out, say_hint, say_problem
 from penstock.cli.show import NO_TABLES, graph_trees
 from penstock.cli.sql import run_statement
 from penstock.errors import PenstockError, SqlError
+from penstock.sql import parse
 from penstock.sql.lexer import tokenize
 from penstock.sql.parser import split_script
 
@@ -78,14 +80,18 @@ def _own_command(database: Database, command: str) -> None:
         found = database.graph()
         out().print(*graph_trees(found), sep="\n") if found.nodes else out().print(NO_TABLES)
     else:
-        raise PenstockError(f"there is no command {command!r} here: \\? tells what there is.")
+        raise PenstockError(f"there is no command {command} here: \\? tells what there is.")
 
 
 def _run(database: Database, progress: Progress, text: str, limit: int) -> None:
-    for piece in split_script(text):
-        started = time.monotonic()
-        run_statement(database, progress, piece, limit, json=False)
-        out().print(f"{time.monotonic() - started:.2f} s", style="dim")
+    pieces = split_script(text)
+    for piece in pieces:
+        parse(piece)  # a slip of the pen is told before Spark starts
+    if pieces:
+        with progress.during("starting Spark"):
+            database.spark  # noqa: B018
+    for piece in pieces:
+        interruptible(database, partial(run_statement, database, progress, piece, limit, json=False, timed=True))
 
 
 def is_complete(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from penstock.sql.parser import split_script
 
 if TYPE_CHECKING:
     from penstock.cli.progress import Progress
-    from penstock.database import Database
+    from penstock.database import Database, Done
 
 SHOWN_ROWS = 100
 
@@ -112,26 +113,34 @@ class Script:
         return f"in statement {number + 1}, which begins in line {line}{of_source}: "
 
 
-def run_statement(database: Database, progress: Progress, text: str, limit: int | None, json: bool) -> str | None:
-    """Run one statement and print what it gives; returns what may be said of its rows below them."""
+def run_statement(
+    database: Database, progress: Progress, text: str, limit: int | None, json: bool, timed: bool = False
+) -> None:
+    """Run one statement and print what it gives; ``timed`` says how long it took, too."""
     from penstock.cli.rows import fetch, fetch_json
     from penstock.database import Done
 
+    started = time.perf_counter()
     with progress.during("running the statement"):
         result = database.sql(text)
         if not isinstance(result, Done):
             progress("reading the rows")
             rows = fetch_json(result, limit) if json else fetch(result, limit or SHOWN_ROWS)
+    took = f"{time.perf_counter() - started:.2f} s" if timed else ""
     if isinstance(result, Done):
-        if json:
-            views = [asdict(view) for view in result.report.values()] if result.report is not None else None
-            print_json({"message": result.message, "rows": result.rows, "views": views})
-        else:
-            out().print(result.message, soft_wrap=True)
-        return None
-    if isinstance(rows, list):
+        _print_done(result, json, took)
+    elif isinstance(rows, list):
         print_json(rows)
-        return None
-    print_table(rows.table())
-    out().print(f"({rows.caption()})", style="dim")
-    return rows.caption()
+    else:
+        print_table(rows.table())
+        out().print(f"({rows.caption()}{', ' if took else ''}{took})", style="dim")
+
+
+def _print_done(done: Done, json: bool, took: str) -> None:
+    if json:
+        views = [asdict(view) for view in done.report.values()] if done.report is not None else None
+        print_json({"message": done.message, "rows": done.rows, "views": views})
+        return
+    out().print(done.message, soft_wrap=True)
+    if took:
+        out().print(f"({took})", style="dim")

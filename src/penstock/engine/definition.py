@@ -135,7 +135,9 @@ def _plan_nodes(
         )
     try:
         names = [field.name for field, _ in columns]
-        plans = plan_nodes(statement.query, key, names, {k: tuple(s.names) for k, s in schemas.items()})
+        columns_of = {k: tuple(s.names) for k, s in schemas.items()}
+        _check_names(build(parse_query(statement.query), columns_of), analysed)
+        plans = plan_nodes(statement.query, key, names, columns_of)
         return _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate), None
     except Unsupported as problem:
         if statement.policy == "INCREMENTAL STRICT":
@@ -145,6 +147,14 @@ def _plan_nodes(
                 code=problem.code,
             ) from None
         return (_query_node(statement, key, schemas, wanted, locate, problem),), problem
+
+
+def _check_names(plan: Plan, analysed: StructType) -> None:
+    """The planner must see the columns that Spark sees, in the same order: a net under mistakes in reading names."""
+    ours = [name.lower() for name, _ in plan.outputs]
+    theirs = [name.lower() for name in analysed.names]
+    if len(ours) != len(theirs) or any(a not in ("", b) for a, b in zip(ours, theirs, strict=True)):
+        raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
 
 
 def plan_nodes(query: str, key: str, names: list[str], schemas: Mapping[str, tuple[str, ...]]) -> tuple[NodePlan, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SUCCEEDED, FAILED, SKIPPED = "SUCCEEDED", "FAILED", "SKIPPED"
 _WEIGHT = {"SKIP": 0, "NO_DATA": 1, "INCREMENTAL": 2, "FULL": 3, "REINITIALIZE": 4}
@@ -62,6 +62,9 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
 
     The weightiest action is the view's: one recomputed node makes the refresh a recomputation, whatever came after.
     """
+    broken = next((r for r in hidden if r.status == FAILED), None)
+    if broken is not None:
+        own = replace(own, status=FAILED, action=broken.action, reason=broken.reason, error=broken.error)
     heaviest = max([own, *hidden], key=lambda r: _WEIGHT[r.action])
     leading = heaviest if own.status == SUCCEEDED and _WEIGHT[heaviest.action] > _WEIGHT[own.action] else own
     return ViewReport(

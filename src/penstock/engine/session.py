@@ -212,11 +212,25 @@ def spark_errors(what: str, names: dict[str, str] | None = None) -> Iterator[Non
         raise QueryError(f"{what}: {clean_message(problem, names or {})}") from None
 
 
+def _message(problem: BaseException) -> str:
+    """Spark's own message. PySpark cannot look up the messages of Delta's errors and fails while raising them; then
+    the exception that it was about to raise is further down the chain."""
+    try:
+        if isinstance(problem, PySparkException):
+            return str(problem.getMessage())
+    except Py4JError:
+        pass
+    original = problem
+    while isinstance(original.__context__, Py4JJavaError):
+        original = original.__context__
+    if isinstance(original, Py4JJavaError):
+        return str(original.java_exception.getMessage() or original.java_exception)
+    return str(original)
+
+
 def clean_message(problem: Exception, names: dict[str, str]) -> str:
     """The first, telling part of a Spark message."""
-    text = str(getattr(problem, "getMessage", lambda: None)() or problem)
-    if isinstance(problem, Py4JJavaError):
-        text = str(problem.java_exception)
+    text = _message(problem)
     text = re.split(r"\n\s*at |\nJVM stacktrace|;\n'|\n== SQL", text)[0].strip()
     for internal, name in names.items():
         text = text.replace(internal, name)

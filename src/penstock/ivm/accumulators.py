@@ -39,6 +39,8 @@ class Part:
     type: str
     partial: str
     merge: str
+    partial_type: str | None = None
+    """The type of a partial where the stored one is too narrow: a change may be larger than any sum it leads to."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,10 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
             return _count(function, argument)
         case exp.CountIf():
             return Accumulator(
-                (Part("count", "bigint", f"SUM(IF({argument}, {SIGN}, 0))", "SUM"),), "{count}", None, "count"
+                (Part("count", "bigint", f"COALESCE(SUM(IF({argument}, {SIGN}, 0)), 0)", "SUM"),),
+                "{count}",
+                None,
+                "count",
             )
         case exp.Sum():
             return _sum(argument, argument_type, value_type)
@@ -75,7 +80,7 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
 
 
 def _non_null_count(argument: str) -> Part:
-    return Part("count", "bigint", f"SUM(IF({argument} IS NULL, 0, {SIGN}))", "SUM")
+    return Part("count", "bigint", f"COALESCE(SUM(IF({argument} IS NULL, 0, {SIGN})), 0)", "SUM")
 
 
 def _count(function: exp.Count, argument: str) -> Accumulator:
@@ -84,10 +89,10 @@ def _count(function: exp.Count, argument: str) -> Accumulator:
     return Accumulator((_non_null_count(argument),), "{count}", None, "count")
 
 
-def _signed_sum(argument: str, wide: str, stored: str) -> Part:
+def _signed_sum(argument: str, wide: str, stored: str, partial_type: str | None = None) -> Part:
     """Exact: the argument is widened before its sign is turned, so that no value is too large to be negated."""
     value = f"CAST({argument} AS {wide})"
-    return Part("sum", stored, f"SUM(IF({SIGN} > 0, {value}, -{value}))", "SUM")
+    return Part("sum", stored, f"SUM(IF({SIGN} > 0, {value}, -{value}))", "SUM", partial_type)
 
 
 def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
@@ -95,7 +100,7 @@ def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | No
     if argument_type in _SMALL_INTEGERS:
         part = _signed_sum(argument, "BIGINT", value_type)
     elif argument_type == "bigint":
-        part = _signed_sum(argument, "DECIMAL(20,0)", value_type)
+        part = _signed_sum(argument, "DECIMAL(20,0)", value_type, "decimal(38,0)")
     elif decimal is not None:
         part = _signed_sum(argument, argument_type, value_type)
     else:

@@ -98,9 +98,13 @@ def _call(measure: MeasureLayout) -> str:
     return render(call)
 
 
-def _partials(layout: Layout) -> list[str]:
+def _partials(layout: Layout, *, of_change: bool = False) -> list[str]:
     """What a group's rows contribute: their number, and the state columns."""
-    state = [f"CAST({c.part.partial} AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
+    types = [(c.part.partial_type if of_change else None) or c.part.type for c in layout.state]
+    state = [
+        f"CAST({c.part.partial} AS {data_type}) AS {quoted(c.stored)}"
+        for c, data_type in zip(layout.state, types, strict=True)
+    ]
     return [f"COALESCE(SUM({SIGN}), 0L) AS {ROWS}", *state]
 
 
@@ -136,7 +140,7 @@ def _merge(
     extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if removals else []
     signed = signed_copies(rows)
     partials = (signed.coalesce(1) if small else signed).groupBy(*_keys(layout)).agg(
-        *_expressions(_partials(layout) + [_removed(m) for m in extremes])
+        *_expressions(_partials(layout, of_change=True) + [_removed(m) for m in extremes])
     )  # fmt: skip
     computed = materializer.materialize(partials, small=small)
     merged = _merged(layout, computed, stored, extremes)

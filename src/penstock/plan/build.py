@@ -28,7 +28,7 @@ from penstock.plan.operators import (
     conjuncts,
 )
 from penstock.plan.prune import prune
-from penstock.plan.scope import Scope, Visible
+from penstock.plan.scope import Scope
 from penstock.plan.unsupported import Unsupported
 
 Schema = Mapping[str, tuple[str, ...]]
@@ -57,7 +57,7 @@ def build(tree: exp.Query, schemas: Schema) -> Plan:
     >>> from penstock.sql import parse_query
     >>> plan = build(parse_query("SELECT a FROM t WHERE b > 1"), {"t": ("a", "b", "c")})
     >>> type(plan.root).__name__, plan.outputs
-    ('Project', (('a', 'c4'),))
+    ('Project', (('a', '__c4'),))
     """
     plan = _Builder(schemas).query(tree, {})
     return Plan(prune(plan.root), plan.outputs)
@@ -69,7 +69,7 @@ class _Builder:
         self._numbers = count(1)
 
     def _fresh(self) -> str:
-        return f"c{next(self._numbers)}"
+        return f"__c{next(self._numbers)}"
 
     def query(self, tree: exp.Expr, ctes: dict[str, exp.Expr]) -> Plan:
         with_ = tree.args.get("with_")
@@ -145,14 +145,14 @@ class _Builder:
         if kind not in ("", "INNER", "CROSS") or side:
             raise Unsupported("JOIN", f"a {side} {kind} JOIN")
         right, right_scope = self._relation(join.this, ctes)
-        both = Scope(scope.columns + right_scope.columns, dict(scope.merged))
+        using = self._using(join, scope, right_scope)
         conditions: list[exp.Expr] = []
-        for name in self._using(join, scope, right_scope):
+        for name in using:
             a, b = scope.lookup(name), right_scope.lookup(name)
             if a is None or b is None:
                 raise Unsupported("UNRESOLVED_NAME", f"the column {name!r} of USING")
             conditions.append(exp.EQ(this=column(a), expression=column(b)))
-            both.merged[name.lower()] = a
+        both = scope.joined(right_scope, using)
         if join.args.get("on") is not None:
             conditions.extend(conjuncts(self._resolve(join.args["on"], both, {})))
         inputs = (*left.inputs, right) if isinstance(left, Join) else (left, right)
@@ -207,7 +207,7 @@ class _Builder:
         alias = node.args.get("alias")
         renamed = _rename(plan, [c.name for c in alias.columns] if alias is not None else [])
         relation = node.alias_or_name or None
-        return renamed.root, Scope([Visible(relation, name, internal) for name, internal in renamed.outputs])
+        return renamed.root, Scope.of(relation, renamed.outputs)
 
     def _items(self, tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
         """The select list: names and resolved expressions, stars written out, earlier aliases usable in later items."""
@@ -335,9 +335,8 @@ def _rename(plan: Plan, names: list[str]) -> Plan:
 
 
 def _default_name(node: exp.Expr) -> str:
-    if isinstance(node, (exp.Column, exp.Dot)):
-        return node.name
-    return node.sql(dialect="spark")
+    """The name that Spark gives a column or field; what it calls other expressions is not predicted here."""
+    return node.name if isinstance(node, exp.Column | exp.Dot) else ""
 
 
 def _star_relation(node: exp.Expr, scope: Scope) -> tuple[str | None] | None:

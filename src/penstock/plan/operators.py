@@ -1,6 +1,7 @@
 """The relational operators, as immutable records.
 
-Every column of a plan has an internal name (``c1``, ``c2``, ..) that no other column of the plan has, so no expression
+Every column of a plan has an internal name (``__c1``, ``__c2``, ..) that no other column of the plan has, nor any
+column of a view, so no expression
 is ever ambiguous. Expressions are sqlglot trees whose columns are internal names.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -24,6 +25,20 @@ class Scope:
     columns: list[Visible] = field(default_factory=list)
     merged: dict[str, str] = field(default_factory=dict)
     """Columns that USING or NATURAL made one: lower-case name to internal name."""
+    starred: list[tuple[str, str]] = field(default_factory=list)
+    """What ``*`` stands for: names and internal names."""
+
+    @classmethod
+    def of(cls, relation: str | None, columns: Sequence[tuple[str, str]]) -> Scope:
+        return cls([Visible(relation, name, internal) for name, internal in columns], {}, list(columns))
+
+    def joined(self, right: Scope, using: Sequence[str]) -> Scope:
+        """Both sides of a join. Columns of USING come first in ``*``, once, then the rest of the left, then the right."""
+        names = {name.lower() for name in using}
+        shared = [next(pair for pair in self.starred if pair[0].lower() == name.lower()) for name in using]
+        rest = [pair for pair in self.starred + right.starred if pair[0].lower() not in names]
+        merged = {**self.merged, **right.merged, **{name.lower(): internal for name, internal in shared}}
+        return Scope(self.columns + right.columns, merged, shared + rest)
 
     def lookup(self, name: str, relation: str | None = None) -> str | None:
         """The internal name of a column, or None; two candidates are an error that Spark reports in its own words."""
@@ -53,14 +68,10 @@ class Scope:
         return None if internal is None else _fields(internal, parts[1:])
 
     def star(self, relation: str | None = None) -> list[tuple[str, str]]:
-        """What ``*`` or ``relation.*`` stands for: names and internal names. Merged columns come first and once."""
-        if relation is not None:
-            return [(c.name, c.internal) for c in self.columns if (c.relation or "").lower() == relation.lower()]
-        first = [
-            (next(c.name for c in self.columns if c.name.lower() == name), internal)
-            for name, internal in self.merged.items()
-        ]
-        return first + [(c.name, c.internal) for c in self.columns if c.name.lower() not in self.merged]
+        """What ``*`` or ``relation.*`` stands for: names and internal names."""
+        if relation is None:
+            return self.starred
+        return [(c.name, c.internal) for c in self.columns if (c.relation or "").lower() == relation.lower()]
 
 
 def _fields(internal: str, fields: list[str]) -> exp.Expr:

@@ -63,7 +63,7 @@ def parse(text: str) -> s.Statement:
         for words, verb in table.items():
             if cursor.take(*words):
                 return _table_statement(cursor, verb, writes)
-    raise cursor.error("this statement is not known to Penstock")
+    raise cursor.error("expected a query, or a statement on tables or materialized views")
 
 
 def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:

@@ -61,9 +61,9 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
         a.get("deletionVector") for c in changing for a in c.adds
     ):
         added = [a["path"] for c in changing for a in _data(c.adds)]
-        if files_exist(after.path, added):
+        if files_exist(after.path, added) and (after.plain or set(added) <= {f.path for f in after.files}):
             return Change("APPEND", weighted(read_files(spark, after, added, columns), 1), append_only=True)
-    if _feed_is_on(before, commits):
+    if _feed_is_on(before, commits) and files_exist(after.path, _feed_files(changing)):
         return Change("FEED", _read_feed(spark, before, after, columns))
     return _read_files(spark, before, after, changing, columns)
 
@@ -75,6 +75,11 @@ def _data(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _feed_is_on(before: Snapshot, commits: Sequence[Commit]) -> bool:
     configurations = [before.configuration, *(c.metadata["configuration"] for c in commits if c.metadata)]
     return all(c.get("delta.enableChangeDataFeed", "false").lower() == "true" for c in configurations)
+
+
+def _feed_files(changing: Sequence[Commit]) -> list[str]:
+    """The files that the feed is read from: a commit's change files, else the files it added and removed."""
+    return [str(a["path"]) for c in changing for a in (c.changes or _data(c.adds + c.removes))]
 
 
 def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> DataFrame:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -37,7 +38,7 @@ class Snapshot:
     def __init__(self, path: str, version: int | None = None):
         self.path = path
         try:
-            self._table = DeltaTable(path, version=version)
+            self._table = DeltaTable(table_uri(path), version=version)
         except TableNotFoundError:
             raise SourceError(
                 f"there is no Delta table at {path!r}: its directory is gone or was never one. "
@@ -85,8 +86,13 @@ class Snapshot:
         return any(batch.num_rows for batch in pa.RecordBatchReader.from_stream(self._table.deletion_vectors()))
 
     def uri(self, file: str) -> str:
-        """Where a file of the table lies, in a form that Spark takes."""
-        return f"{self.path.rstrip('/')}/{unquote(file)}"
+        """Where a file of the table lies, in a form that Spark takes, which reads it as a pattern."""
+        return re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{self.path.rstrip('/')}/{unquote(file)}")
+
+
+def table_uri(path: str) -> str:
+    """A path in a form that delta-rs takes, which would otherwise decode percent signs."""
+    return f"file://{quote(path)}" if "://" not in path and set(path) & set("%#?") else path
 
 
 def latest_version(path: str) -> int:
@@ -100,6 +106,8 @@ class Commit:
     version: int
     adds: tuple[dict[str, Any], ...]
     removes: tuple[dict[str, Any], ...]
+    changes: tuple[dict[str, Any], ...]
+    """Files of the change data feed."""
     metadata: dict[str, Any] | None
 
     @property
@@ -123,6 +131,7 @@ def read_commits(path: str, since: int, until: int) -> list[Commit]:
                 version,
                 tuple(a["add"] for a in actions if "add" in a),
                 tuple(a["remove"] for a in actions if "remove" in a),
+                tuple(a["cdc"] for a in actions if "cdc" in a),
                 next((a["metaData"] for a in actions if "metaData" in a), None),
             )
         )

@@ -22,7 +22,7 @@ from pyarrow import fs
 from pyspark.sql import DataFrame
 
 from penstock.errors import PenstockError, WarehouseError
-from penstock.storage.delta_log import DataFile, filesystem_of, latest_version
+from penstock.storage.delta_log import DataFile, filesystem_of, latest_version, table_uri
 
 _LONGEST_TEXT = 32
 
@@ -30,7 +30,7 @@ _LONGEST_TEXT = 32
 def create_table(path: str, schema_json: str, name: str) -> int:
     """An empty Delta table; gives its version."""
     try:
-        table = DeltaTable.create(path, Schema.from_json(schema_json), name=name)
+        table = DeltaTable.create(table_uri(path), Schema.from_json(schema_json), name=name)
     except (DeltaError, OSError) as problem:
         raise WarehouseError(f"the table of {name!r} cannot be created at {path!r}: {problem}") from None
     return int(table.version())
@@ -78,7 +78,7 @@ def commit(
 ) -> int:
     """Commit files on top of a version; gives the new version, or fails if another writer was first."""
     gone = [RemoveAction(f.path, True, _milliseconds(), f.size, {}) for f in removes]
-    table = DeltaTable(path, version=version)
+    table = DeltaTable(table_uri(path), version=version)
     properties = CommitProperties(
         custom_metadata={"penstock.epoch": str(epoch)},
         max_commit_retries=0,
@@ -99,7 +99,7 @@ def restore(path: str, version: int) -> int:
     latest = latest_version(path)
     if latest == version:
         return version
-    table = DeltaTable(path)
+    table = DeltaTable(table_uri(path))
     table.restore(version)
     return latest_version(path)
 

@@ -1,0 +1,37 @@
+"""Ctrl-C while Spark works. PySpark's calls do not survive an interrupt in their midst, so they run beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.database import Database
+
+_POLL = 0.2
+
+
+def interruptible(database: Database, work: Callable[[], None]) -> None:
+    """Do the work in a thread. Ctrl-C cancels its Spark jobs until it has ended; then KeyboardInterrupt goes on up."""
+    failures: list[BaseException] = []
+    ended = threading.Event()  # an interrupted Thread.join takes the thread for dead (Python before 3.12)
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as problem:
+            failures.append(problem)
+        finally:
+            ended.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while not ended.wait(_POLL):
+            pass
+    except KeyboardInterrupt:
+        while not ended.wait(_POLL):
+            database.spark.sparkContext.cancelAllJobs()
+        raise
+    if failures:
+        raise failures[0]
