@@ -186,10 +186,11 @@ class Database:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
-    def refresh(self, *names: str, full: bool = False) -> Report:
+    def refresh(self, *names: str | Sequence[str], full: bool = False) -> Report:
         """Bring views up to date, upstream first; without names all of them."""
         self._check_open()
-        return self._engine.refresh(names or None, full=full)
+        wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
+        return self._engine.refresh(wanted if names else None, full=full)
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""
@@ -224,6 +225,7 @@ class Database:
         """Change when or how a view is refreshed."""
         self._check_open()
         _check_options(refresh or "MANUAL", policy or "AUTO", None)
+        self._catalog.world().view_key(name)
         if policy is not None:
             self._engine.set_policy(name, policy.upper())
 

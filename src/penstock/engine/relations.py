@@ -25,30 +25,39 @@ def read_keys(world: World, query: str) -> tuple[str, ...]:
     return tuple(world.resolve(name) for name in table_names(parse_query(query)))
 
 
+class TempViews:
+    """Frames under names that only one statement uses; Spark forgets them when the statement is through."""
+
+    def __init__(self, spark: SparkSession):
+        self._spark = spark
+        self._token = uuid.uuid4().hex[:12]
+        self.names: dict[str, str] = {}
+        """The temporary view of each key."""
+
+    def add(self, key: str, frame: DataFrame) -> str:
+        if key not in self.names:
+            self.names[key] = f"__penstock_{self._token}_{len(self.names)}"
+            frame.createOrReplaceTempView(self.names[key])
+        return self.names[key]
+
+    def __enter__(self) -> TempViews:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        for view in self.names.values():
+            self._spark.catalog.dropTempView(view)
+
+
 def run_query(
     spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]
 ) -> DataFrame:
     """The DataFrame of a query whose table names mean the given frames."""
     text = spark_text(text)
     frame_of = frames if callable(frames) else frames.__getitem__
-    token = uuid.uuid4().hex[:12]
-    views: dict[str, str] = {}
-
-    def replace(name: str) -> str:
-        view = f"__penstock_{token}_{len(views)}"
-        if name.lower() not in views:
-            frame_of(name.lower()).createOrReplaceTempView(view)
-            views[name.lower()] = view
-        return views[name.lower()]
-
-    with spark_errors("the query cannot be run"):
-        rewritten = substitute_tables(text, replace)
-    try:
-        with spark_errors("the query is not valid", {v: k for k, v in views.items()}):
+    with TempViews(spark) as views:
+        rewritten = substitute_tables(text, lambda name: views.add(name.lower(), frame_of(name.lower())))
+        with spark_errors("the query is not valid", {view: key for key, view in views.names.items()}):
             return spark.sql(rewritten)
-    finally:
-        for view in views.values():
-            spark.catalog.dropTempView(view)
 
 
 def published(spark: SparkSession, world: World, key: str) -> DataFrame:

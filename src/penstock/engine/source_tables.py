@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.catalog import Catalog, TableRecord, World
-from penstock.engine.relations import newest, run_query
+from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.session import spark_errors
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
     NotFoundError,
     NotSupportedError,
+    QueryError,
     SourceError,
     SqlError,
 )
@@ -73,12 +74,12 @@ class SourceTables:
             parts.append(f"({statement.columns})")
         parts += ["USING delta", _options(statement.options, {} if external else _MANAGED)]
         session = self._session()
-        if statement.query is not None:
-            rows = run_query(session, statement.query, lambda key: newest(session, world, world.resolve(key)))
-            rows.createOrReplaceTempView("__penstock_ctas")
-            parts.append("AS SELECT * FROM __penstock_ctas")
-        with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
-            session.sql(" ".join(parts))
+        with TempViews(session) as views:
+            if statement.query is not None:
+                rows = run_query(session, statement.query, lambda key: newest(session, world, world.resolve(key)))
+                parts.append(f"AS SELECT * FROM {views.add('query', rows)}")
+            with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
+                session.sql(" ".join(parts))
 
     def register(self, name: str, path: str, columns: str = "") -> None:
         """Make an existing Delta table known under a name. It is taken as it is."""
@@ -128,34 +129,42 @@ class SourceTables:
         Snapshot(path)  # a clear error when the directory is gone
         target = _by_path(path)
         names = {target: world.tables[key].name}
-        with spark_errors(f"{statement.verb} on {world.tables[key].name!r} failed", names):
-            return self._session().sql(self._rewritten(statement, world, target))
-
-    def _rewritten(self, statement: TableStatement, world: World, target: str) -> str:
-        start, end = statement.target_span
-        if statement.verb == "TRUNCATE":
-            return f"DELETE FROM {target}"
-        if statement.verb not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-            return statement.text[:start] + target + statement.text[end:]
         session = self._session()
-        # The target is hidden behind a name of its own while the other tables' names are replaced.
-        marker = "__penstock_target"
-        text = statement.text[:start] + marker + statement.text[end:]
-        alias = "" if statement.verb == "INSERT" or _has_alias(statement) else f" AS `{statement.target}`"
+        with TempViews(session) as views:
+            text, unread = _rewritten(statement, target, lambda name: self._source(views, world, name))
+            try:
+                with spark_errors(f"{statement.verb} on {world.tables[key].name!r} failed", names):
+                    return session.sql(text)
+            except QueryError:
+                if unread is not None:
+                    raise unread from None
+                raise
 
-        def replace(name: str) -> str:
-            if name == marker:
-                return marker
-            key = world.resolve(name)
-            view = f"__penstock_dml_{key}"
-            newest(session, world, key).createOrReplaceTempView(view)
-            return view
+    def _source(self, views: TempViews, world: World, name: str) -> str:
+        key = world.resolve(name)
+        return views.add(key, newest(self._session(), world, key))
 
-        try:
-            text = substitute_tables(text, replace)
-        except SqlError:
-            alias = ""  # sqlglot does not know this form; Spark may, as long as it names no other table
-        return text.replace(f"{marker} AS `{marker}`", marker).replace(marker, target + alias)
+
+def _rewritten(statement: TableStatement, target: str, replace: Callable[[str], str]) -> tuple[str, SqlError | None]:
+    """The statement for Spark: the target by its path, other tables by temporary views.
+
+    With the syntax error when the statement could not be read here; Spark may still know it.
+    """
+    start, end = statement.target_span
+    if statement.verb == "TRUNCATE":
+        return f"DELETE FROM {target}", None
+    if statement.verb not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+        return statement.text[:start] + target + statement.text[end:], None
+    # The target is hidden behind a name of its own while the other tables' names are replaced.
+    marker = "__penstock_target"
+    text = statement.text[:start] + marker + statement.text[end:]
+    alias = "" if statement.verb == "INSERT" or _has_alias(statement) else f" AS `{statement.target}`"
+    try:
+        substitute_tables(statement.text, lambda name: name)  # a syntax error must point into the user's own text
+        text = substitute_tables(text, lambda name: marker if name == marker else replace(name))
+    except SqlError as problem:
+        return text.replace(marker, target), problem
+    return text.replace(f"{marker} AS `{marker}`", marker).replace(marker, target + alias), None
 
 
 def _has_alias(statement: TableStatement) -> bool:

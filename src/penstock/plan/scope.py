@@ -33,7 +33,7 @@ class Scope:
         return cls([Visible(relation, name, internal) for name, internal in columns], {}, list(columns))
 
     def joined(self, right: Scope, using: Sequence[str]) -> Scope:
-        """Both sides of a join. Columns of USING come first in ``*``, once, then the rest of the left, then the right."""
+        """Both sides of a join. In ``*``, columns of USING come first and once, then the rest of both sides."""
         names = {name.lower() for name in using}
         shared = [next(pair for pair in self.starred if pair[0].lower() == name.lower()) for name in using]
         rest = [pair for pair in self.starred + right.starred if pair[0].lower() not in names]

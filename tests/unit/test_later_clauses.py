@@ -1,0 +1,85 @@
+"""What comes in later work is read, so that mistakes in it are found, and then refused; never ignored."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import NotSupportedError, SqlError
+from penstock.sql import parse
+
+CLAUSES = [
+    "REFRESH ON COMMIT",
+    "REFRESH INCREMENTAL",
+    "REFRESH IMMEDIATE",
+    "REFRESH EVERY 5 SECONDS",
+    "REFRESH EVERY 1 MINUTE",
+    "REFRESH EVERY HOUR",
+    "REFRESH EVERY 2 DAYS",
+    "REFRESH CRON '0 * * * *'",
+    "REFRESH CRON '0 * * * *' AT TIME ZONE 'Europe/Berlin'",
+    "TARGET LAG '5 minutes'",
+    "TARGET LAG DOWNSTREAM",
+    "EMIT AFTER WATERMARK",
+    "EMIT ON UPDATE",
+    "EMIT PERIODICALLY INTERVAL '5 seconds'",
+    "EMIT PERIODICALLY INTERVAL 5 SECONDS",
+    "ALLOW LATENESS INTERVAL '1 hour'",
+    "CONSISTENCY ATOMIC",
+    "CONSISTENCY NONE",
+    "SCHEDULE POLICY FASTEST",
+    "SCHEDULE POLICY SLOWEST",
+    "BUCKETS 16",
+]
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_a_clause_of_a_later_release(clause: str) -> None:
+    for text in (clause, f"{clause} REFRESH POLICY AUTO", f"WITH NO DATA {clause}", clause.lower()):
+        with pytest.raises(NotSupportedError, match="is not supported yet"):
+            parse(f"CREATE MATERIALIZED VIEW v AS SELECT a FROM t {text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE MATERIALIZED VIEW v PARTITIONED BY (a) AS SELECT a FROM t",
+        "CREATE MATERIALIZED VIEW v COMMENT 'x' CLUSTER BY (a) AS SELECT a FROM t",
+        "ALTER MATERIALIZED VIEW v SUSPEND",
+        "ALTER MATERIALIZED VIEW v RESUME",
+        "ALTER MATERIALIZED VIEW v REFRESH ON COMMIT",
+        "ALTER MATERIALIZED VIEW v REFRESH EVERY 5 MINUTES",
+        "ALTER MATERIALIZED VIEW v TARGET LAG '5 minutes'",
+        "ALTER MATERIALIZED VIEW v CONSISTENCY NONE",
+        "SHOW CONSISTENCY GROUPS",
+        "SHOW WATERMARKS",
+        "CREATE TABLE t (a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS)",
+        "ALTER TABLE t SET WATERMARK FOR ts AS ts - INTERVAL 5 SECONDS",
+        "EXPLAIN CREATE MATERIALIZED VIEW v AS SELECT a FROM t REFRESH ON COMMIT",
+    ],
+)
+def test_a_statement_of_a_later_release(text: str) -> None:
+    with pytest.raises(NotSupportedError, match="is not supported yet"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "REFRESH ON MONDAY",
+        "REFRESH EVERY 5 PARSECS",
+        "REFRESH CRON hourly",
+        "TARGET LAG soon",
+        "EMIT AFTER LUNCH",
+        "EMIT PERIODICALLY '5 seconds'",
+        "ALLOW LATENESS 5",
+        "SCHEDULE POLICY LAZY",
+        "TARGET LAG '5 minutes' AND MORE",
+    ],
+)
+def test_a_mistake_in_such_a_clause_is_a_syntax_error(clause: str) -> None:
+    with pytest.raises(SqlError):
+        parse(f"CREATE MATERIALIZED VIEW v AS SELECT a FROM t {clause}")
+
+
+def test_a_column_called_watermark_is_a_column() -> None:
+    parse("CREATE TABLE t (watermark INT, other INT)")
