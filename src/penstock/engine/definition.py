@@ -109,6 +109,11 @@ def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructFi
             )
         if name.lower() in seen:
             raise DefinitionError(f"view {statement.name!r} has two columns called {name!r}. Rename one with AS.")
+        if "interval" in field.dataType.simpleString():
+            raise DefinitionError(
+                f"view {statement.name!r}: the column {name!r} is an interval, which Delta cannot store. "
+                "Cast it to a string or extract a number from it."
+            )
         if isinstance(field.dataType, NullType):
             raise DefinitionError(
                 f"view {statement.name!r}: the column {name!r} is NULL without a type. Write CAST(NULL AS type)."

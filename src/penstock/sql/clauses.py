@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.cursor import Cursor
+from penstock.sql.query import check_query
 
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
@@ -47,15 +48,28 @@ def find_query_end(cursor: Cursor) -> int:
         cursor.index = begin
         return index
     cursor.index = begin
-    if first_failure is not None and cursor.tokens[first_failure[0]].upper != "BUCKETS":
+    if first_failure is not None and not _is_query(cursor.text[cursor.offset :]):
         raise first_failure[1]
     return len(cursor.tokens)
+
+
+def _is_query(text: str) -> bool:
+    try:
+        check_query(text, 0, len(text))
+    except SqlError:
+        return False
+    return True
 
 
 def read_clauses(cursor: Cursor, *, dry: bool = False) -> Clauses:
     """Read clauses to the end of the statement. What is not built yet is read, then refused (unless ``dry``)."""
     clauses = Clauses()
+    seen: set[str] = set()
     while cursor.token is not None:
+        first = "REFRESH POLICY" if cursor.at("REFRESH", "POLICY") else cursor.token.upper
+        if first in seen:
+            raise cursor.error(f"the clause {first} stands here a second time")
+        seen.add(first)
         later = _read_clause(cursor, clauses)
         if later and not dry:
             raise not_yet(later)

@@ -14,6 +14,7 @@ from penstock.sql import statements as s
 from penstock.sql.clauses import Clauses, find_query_end, not_yet, read_clauses, read_policy, read_trigger
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
+from penstock.sql.query import check_query
 
 _WRITES: dict[tuple[str, ...], str] = {
     ("INSERT", "INTO", "TABLE"): "INSERT", ("INSERT", "INTO"): "INSERT",
@@ -146,6 +147,7 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     if end == cursor.index:
         raise cursor.error("expected a query")
     stop = cursor.tokens[end - 1].end
+    check_query(cursor.text, start, stop)
     cursor.index = end
     clauses = read_clauses(cursor)
     return s.CreateView(

@@ -33,7 +33,13 @@ def spark_text(text: str) -> str:
     return text
 
 
-def _parse(text: str) -> exp.Expr:
+def check_query(text: str, start: int, stop: int) -> None:
+    """Raise a syntax error, in the coordinates of the whole text, if the part of it is no query."""
+    blank = "".join(c if c == "\n" else " " for c in text[:start])
+    _parse(blank + text[start:stop], shown=text)
+
+
+def _parse(text: str, shown: str | None = None) -> exp.Expr:
     try:
         trees = sqlglot.parse(text, dialect="spark")
     except ParseError as problem:
@@ -41,7 +47,9 @@ def _parse(text: str) -> exp.Expr:
         line, column = detail.get("line") or 1, detail.get("col") or 1
         offset = sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - 1
         start = offset - len(detail.get("highlight") or "") + 1
-        raise error_at(text, max(min(start, len(text)), 0), _plain_words(str(detail.get("description")))) from None
+        raise error_at(
+            shown or text, max(min(start, len(text)), 0), _plain_words(str(detail.get("description")))
+        ) from None
     except TokenError as problem:
         raise SqlError(f"the statement cannot be read: {problem}") from None
     tree = trees[0] if trees else None
@@ -53,7 +61,9 @@ def _parse(text: str) -> exp.Expr:
 def _plain_words(description: str) -> str:
     if description.startswith("Required keyword"):
         return "something is missing here"
-    return "this is not expected here" if "Unexpected token" in description else description.rstrip(".")
+    if "Unexpected token" in description:
+        return "this is not expected here"
+    return description.split(" but got <Token")[0].rstrip(".").replace("Expecting", "expected", 1)
 
 
 def table_names(tree: exp.Expr) -> list[str]:

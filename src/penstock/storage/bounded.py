@@ -36,7 +36,10 @@ def superset(keys: pa.Table, columns: Mapping[str, str]) -> str | None:
 def _bound(values: pa.ChunkedArray, column: str) -> str | None:
     if pa.types.is_floating(values.type) or pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
         return None
-    distinct = [v for v in pc.unique(values).to_pylist() if v is not None]
+    try:
+        distinct = [v for v in pc.unique(values).to_pylist() if v is not None]
+    except (ValueError, OverflowError):  # a year that Python does not know
+        return None
     if len(distinct) > MOST_VALUES:
         return None
     literals = [literal(v) for v in distinct]

@@ -55,8 +55,15 @@ def _identities(table: pa.Table, columns: Sequence[str]) -> list[Hashable]:
     """What each row is compared by; without columns all rows are one."""
     if not columns:
         return [()] * table.num_rows
-    values = [[_identity(v) for v in table.column(c).to_pylist()] for c in columns]
+    values = [[_identity(v) for v in _comparable(table.column(c)).to_pylist()] for c in columns]
     return list(zip(*values, strict=True))
+
+
+def _comparable(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Dates and times as numbers: Spark knows years that Python does not."""
+    if pa.types.is_date32(values.type):
+        return values.cast(pa.int32())
+    return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
 
 
 def _identity(value: Any) -> Hashable:
