@@ -287,7 +287,7 @@ class Database:
 
     def _show(self, statement: s.Statement) -> DataFrame:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
-        from penstock.engine.relations import spark_plan
+        from penstock.engine.relations import as_frame, spark_plan
         from penstock.observe import listings
 
         world = self._catalog.world()
@@ -312,7 +312,7 @@ class Database:
                 listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))
             case _:
                 raise InternalError(f"no way to run {type(statement).__name__}")
-        return self.spark.createDataFrame(listing.rows, listing.ddl)
+        return as_frame(self.spark, listing.ddl, listing.rows)
 
 
 def _plain_name(name: str) -> str:

@@ -35,6 +35,8 @@ def sizes(story: Story) -> Iterator[None]:
         if story.cached:
             patch.setattr(materialize, "LOCAL_ROWS", 0)
             patch.setattr(sources, "LOCAL_ROWS", 0)
+        if story.spark_writes:
+            patch.setattr(apply, "LOCAL_TABLE_ROWS", -1)
         yield
 
 

@@ -105,3 +105,8 @@ def test_an_empty_query_is_refused() -> None:
 def test_spark_gets_the_text_as_it_was_written() -> None:
     text = "select  a  -- why\nFROM t"
     assert spark_text(text) == text
+
+
+@pytest.mark.parametrize("query", ["VALUES (1), (2)", "TABLE t"])
+def test_values_is_a_query(query: str) -> None:
+    assert table_names(parse_query(query)) == (["t"] if "t" in query else [])

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 
 from sqlalchemy import Connection, delete, func, insert, select, update
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from penstock.catalog import tables as t
@@ -30,8 +29,8 @@ def now() -> datetime:
 
 class Catalog:
     def __init__(self, url: str):
-        self.url = make_url(url).render_as_string(hide_password=True)
         self._engine = open_engine(url)
+        self.url = self._engine.url.render_as_string(hide_password=True)
 
     def close(self) -> None:
         self._engine.dispose()

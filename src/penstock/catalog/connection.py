@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, insert, inspect, select
@@ -13,6 +14,7 @@ from penstock.errors import WarehouseError
 
 def open_engine(url: str) -> Engine:
     """An engine on a catalog whose schema is the one this code knows; a new, empty database gets it."""
+    shown = re.sub(r"://([^:/@]*):[^@]*@", r"://\1:***@", url)
     try:
         engine = create_engine(url)
         if engine.dialect.name == "sqlite":
@@ -21,7 +23,7 @@ def open_engine(url: str) -> Engine:
     except (SQLAlchemyError, ImportError) as problem:
         detail = str(getattr(problem, "orig", None) or problem)
         raise WarehouseError(
-            f"the catalog {url!r} cannot be opened: {detail}. Check that the place exists and that you may write there."
+            f"the catalog {shown!r} cannot be opened: {detail}. Check that the place exists and that you may write there."
         ) from None
     return engine
 

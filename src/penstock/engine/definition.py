@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import NullType, StructField, StructType
 
@@ -30,6 +30,7 @@ from penstock.plan.describe import describe_node
 from penstock.plan.operators import Aggregate, Distinct, Scan, render, walk
 from penstock.sql.query import parse_query
 from penstock.sql.statements import CreateView
+from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, schema_of
 from penstock.storage.zset import Delta, Rows
@@ -76,11 +77,7 @@ def relation_schema(world: World, key: str) -> StructType:
 
 def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) -> StructType:
     """Spark's verdict on a query: its schema, or an error in Spark's words. No job runs."""
-    return run_query(spark, query, {k: empty_frame(spark, s) for k, s in schemas.items()}).schema
-
-
-def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
-    return spark.createDataFrame([], schema)
+    return run_query(spark, query, {k: local_frame(spark, s) for k, s in schemas.items()}).schema
 
 
 def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructField, str | None]]:
@@ -182,7 +179,7 @@ class _EmptyInputs:
         return None
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
-        frame = empty_frame(self._spark, self._schemas[scan.relation])
+        frame = local_frame(self._spark, self._schemas[scan.relation])
         return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
 
 

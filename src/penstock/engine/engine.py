@@ -101,14 +101,13 @@ class Engine:
 
     def _fill(self, world: World, definition: Definition, exists: bool) -> Report:
         view = definition.view
-        known = {**world.nodes, **{node.name: node for node in definition.nodes}}
-        frontiers = {name: f for name, f in world.frontiers.items() if name != view.key}
-        amended = replace(world, views={**world.views, view.key: view}, nodes=known, frontiers=frontiers)
+        amended = _amended(world, definition)
         started = datetime.now(timezone.utc)
         new = [n for n in definition.nodes if n.version is None]
         nodes = _with_upstream(amended, [view.key])
         try:
             with Leases(self._catalog, nodes) as held:
+                amended = _amended(self._catalog.world(), definition)
                 result = self._epoch(amended).run(Request(nodes, (), held), self._progress)
                 reports = _view_reports(amended, result)
                 _check_filled(view.name, reports)
@@ -214,6 +213,14 @@ def _with_upstream(world: World, keys: Iterable[str]) -> list[str]:
     graph = world.nodes_graph()
     wanted = {node for key in keys for node in world.views[key].nodes}
     return graph.order((wanted | graph.ancestors(wanted)) - set(world.tables))
+
+
+def _amended(world: World, definition: Definition) -> World:
+    """The catalog as it will be with a new view in it; what the view shares with others is as it is now."""
+    view = definition.view
+    new = {node.name: world.nodes.get(node.name, node) if node.hidden else node for node in definition.nodes}
+    frontiers = {name: frontier for name, frontier in world.frontiers.items() if name != view.key}
+    return replace(world, views={**world.views, view.key: view}, nodes={**world.nodes, **new}, frontiers=frontiers)
 
 
 def _newest(world: World, fresh: World) -> World:

@@ -254,8 +254,7 @@ class Epoch:
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return
         published = Snapshot(step.node.path, step.node.version)
-        rows = sum(file.rows or 0 for file in published.files)
-        stored = Stored(read_snapshot(self._session(), published), small=rows <= SMALL_TABLE_ROWS)
+        stored = Stored(read_snapshot(self._session(), published), small=published.rows <= SMALL_TABLE_ROWS)
         change = step.maintained.delta(context, stored, self._materializer)
         assert change is not None
         step.inserted, step.deleted = change.totals(WEIGHT)
@@ -282,8 +281,7 @@ class Epoch:
         base = self._base(step.node)
         step.applied = replace_all(base, rows, node=step.node.name, epoch=self._epoch_number())
         relation.after = Snapshot(step.node.path, step.applied.version)
-        step.inserted = sum(f.rows or 0 for f in relation.after.files)
-        step.deleted = sum(f.rows or 0 for f in base.files)
+        step.inserted, step.deleted = relation.after.rows, base.rows
 
     def _query_rows(self, node: NodeRecord) -> DataFrame:
         view = self._world.views[node.name]

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import io
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from penstock.catalog import World
 from penstock.engine.session import spark_errors
 from penstock.errors import DefinitionError
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names
+from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, read_snapshot
 
@@ -89,3 +92,10 @@ def spark_plan(frame: DataFrame, mode: str) -> str:
     with redirect_stdout(text):
         frame.explain(mode=mode)
     return text.getvalue().strip()
+
+
+def as_frame(spark: SparkSession, ddl: str, rows: Sequence[Sequence[Any]]) -> DataFrame:
+    """Rows that Penstock made itself, such as those of SHOW."""
+    schema = StructType.fromDDL(ddl)
+    assert isinstance(schema, StructType)
+    return local_frame(spark, schema, rows)

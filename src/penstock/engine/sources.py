@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
 from penstock.ivm.materialize import LOCAL_ROWS, Materializer
 from penstock.plan.operators import Scan
+from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.changes import Change, read_change
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, read_snapshot
@@ -115,29 +116,25 @@ class NodeInputs:
         since = self._since.get(scan.relation)
         if moment == "pre":
             assert since is not None
-            return Rows(self._snapshot(relation, since, scan))
+            return self._rows(self._snapshot(relation, since), scan)
         if relation.in_memory and since == relation.before and since is not None:
-            before = Rows(self._snapshot(relation, since, scan))
+            before = self._rows(self._snapshot(relation, since), scan)
             change = self.delta(scan)
             if change is None:
                 return before
-            return Rows(add([with_weight(before), change.frame]), weighted=True)
-        return Rows(_select(read_snapshot(self._spark, relation.after, _stored(scan)), scan))
+            return Rows(add([with_weight(before), change.frame]), weighted=True, small=before.small and change.small)
+        return self._rows(relation.after, scan)
 
-    def _snapshot(self, relation: Relation, version: int, scan: Scan) -> DataFrame:
+    def _rows(self, snapshot: Snapshot, scan: Scan) -> Rows:
+        frame = read_snapshot(self._spark, snapshot, [stored for _, stored in scan.stored])
+        return Rows(frame.selectExpr(*_renamed(scan)), small=snapshot.rows <= SMALL_TABLE_ROWS)
+
+    def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)
         if key not in self._snapshots:
             self._snapshots[key] = Snapshot(relation.path, version)
-        return _select(read_snapshot(self._spark, self._snapshots[key], _stored(scan)), scan)
-
-
-def _stored(scan: Scan) -> list[str]:
-    return [stored for _, stored in scan.stored]
+        return self._snapshots[key]
 
 
 def _renamed(scan: Scan) -> list[str]:
     return [f"{quoted(stored)} AS {name}" for name, stored in scan.stored]
-
-
-def _select(frame: DataFrame, scan: Scan) -> DataFrame:
-    return frame.selectExpr(*_renamed(scan))

@@ -9,7 +9,7 @@ reads:  the delta and the touched groups of the table; the child's rows of the g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,7 +23,7 @@ from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import Aggregate, Distinct, render
 from penstock.storage.bounded import superset
 from penstock.storage.reader import quoted
-from penstock.storage.zset import SIGN, WEIGHT, add, consolidate, copies, matching, plain_rows, signed_copies, weighted
+from penstock.storage.zset import SIGN, WEIGHT, Delta, add, consolidate, matching, plain_rows, signed_copies, weighted
 
 _OLD, _STALE = "__old", "__stale"
 
@@ -39,7 +39,7 @@ class Stored:
 def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
     """All groups at a moment, as the node's table stores them."""
     rows = rules.evaluate(_body(layout).child, context, moment)
-    return _grouped(layout, _arguments(layout, plain_rows(rows)))
+    return _grouped(layout, _arguments(layout, plain_rows(rows)), small=rows.small)
 
 
 def delta(layout: Layout, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
@@ -47,12 +47,10 @@ def delta(layout: Layout, context: Context, stored: Stored, materializer: Materi
     change = rules.delta(_body(layout).child, context)
     if change is None:
         return None
-    rows = _arguments(layout, change.frame, WEIGHT)
-    if not change.append_only:
-        rows = consolidate(rows, small=change.small)
+    rows = replace(change, frame=_arguments(layout, change.frame, WEIGHT))
     if layout.mergeable:
-        return _merge(layout, context, rows, stored, materializer, small=change.small, removals=not change.append_only)
-    return _recompute(layout, context, rows, stored, materializer, small=change.small)
+        return _merge(layout, context, rows, stored, materializer)
+    return _recompute(layout, context, rows, stored, materializer)
 
 
 def _body(layout: Layout) -> Aggregate:
@@ -75,8 +73,9 @@ def _keys(layout: Layout) -> list[str]:
 # -- from scratch -----------------------------------------------------------------------------------------------------
 
 
-def _grouped(layout: Layout, rows: DataFrame) -> DataFrame:
+def _grouped(layout: Layout, rows: DataFrame, *, small: bool) -> DataFrame:
     """Rows of keys and arguments aggregated from scratch, as the table stores them."""
+    rows = rows.coalesce(1) if small else rows
     if layout.mergeable:
         partials = rows.selectExpr("*", f"1 AS {SIGN}").groupBy(*_keys(layout)).agg(*_expressions(_partials(layout)))
         return _finalised(layout, partials)
@@ -133,36 +132,39 @@ def _finalised(layout: Layout, groups: DataFrame) -> DataFrame:
 # -- by merging -------------------------------------------------------------------------------------------------------
 
 
-def _merge(
-    layout: Layout, context: Context, rows: DataFrame, stored: Stored, materializer: Materializer,
-    *, small: bool, removals: bool,
-) -> Materialized:  # fmt: skip
-    extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if removals else []
-    signed = signed_copies(rows)
-    partials = (signed.coalesce(1) if small else signed).groupBy(*_keys(layout)).agg(
-        *_expressions(_partials(layout, of_change=True) + [_removed(m) for m in extremes])
-    )  # fmt: skip
-    computed = materializer.materialize(partials, small=small)
-    merged = _merged(layout, computed, stored, extremes)
-    result = materializer.materialize(merged, small=small)
+def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, materializer: Materializer) -> Materialized:
+    extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if not change.append_only else []
+    touched = _touched(layout, change, stored)
+    merged = _merged(
+        layout, _partials_of(layout, change, extremes), touched, extremes, one=change.small and stored.small
+    )
+    result = materializer.materialize(merged, small=change.small)
     old = weighted(result.frame.where(f"{_OLD} IS NOT NULL").select(f"{_OLD}.*"), -1)
     exists = f"{ROWS} > 0" if layout.keys else "true"
     new = weighted(_finalised(layout, result.frame.where(f"{exists} AND NOT {_STALE}")), 1)
     if not (extremes and result.any(_STALE)):
-        return materializer.materialize(add([old, new]), small=result.local)
+        return materializer.materialize(old, new, small=result.local)
     anew = _from_child(layout, context, result.frame.where(_STALE).select(*_keys(layout)), small=result.local)
     return materializer.materialize(consolidate(add([old, new, anew])), small=result.local)
 
 
-def _merged(layout: Layout, partials: Materialized, stored: Stored, extremes: Sequence[MeasureLayout]) -> DataFrame:
+def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> DataFrame:
+    """The change by group: what it adds to the state, and the extremes of what it removes."""
+    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
+    signed = signed_copies(rows)
+    texts = _partials(layout, of_change=True) + [_removed(m) for m in extremes]
+    return (signed.coalesce(1) if change.small else signed).groupBy(*_keys(layout)).agg(*_expressions(texts))
+
+
+def _merged(
+    layout: Layout, partials: DataFrame, touched: DataFrame, extremes: Sequence[MeasureLayout], *, one: bool
+) -> DataFrame:
     """Each touched group with its new state, its old row, and whether it must be recomputed; the unchanged left out."""
     state = _state_names(layout)
-    before = _touched(layout, partials, stored).selectExpr(
+    before = touched.selectExpr(
         *_keys(layout), *map(quoted, state), f"STRUCT({', '.join(map(quoted, layout.stored))}) AS {_OLD}"
     )
-    both = partials.frame.unionByName(before, allowMissingColumns=True)
-    if partials.local and stored.small:
-        both = both.coalesce(1)
+    both = partials.unionByName(before, allowMissingColumns=True)
     merges = [f"COALESCE(SUM({ROWS}), 0L) AS {ROWS}"]
     merges += [f"CAST({c.part.merge}({quoted(c.stored)}) AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
     for m in extremes:
@@ -171,24 +173,22 @@ def _merged(layout: Layout, partials: Materialized, stored: Stored, extremes: Se
         merges.append(f"{_kind(m)}(__removed_{m.name}) AS __removed_{m.name}")
     merges.append(f"FIRST({_OLD}, true) AS {_OLD}")
     same = " AND ".join(f"{quoted(name)} <=> {_OLD}.{quoted(name)}" for name in state)
-    groups = both.groupBy(*_keys(layout)).agg(*_expressions(merges))
-    kept = groups.where(f"{_OLD} IS NULL OR NOT ({same})")
-    return kept.selectExpr(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
+    groups = (both.coalesce(1) if one else both).groupBy(*_keys(layout)).agg(*_expressions(merges))
+    # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
+    marked = groups.selectExpr(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
+    return marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
 
 
-def _touched(layout: Layout, partials: Materialized, stored: Stored) -> DataFrame:
+def _touched(layout: Layout, change: Delta, stored: Stored) -> DataFrame:
     """The stored rows of the touched groups, under the keys' internal names; a few others do no harm."""
     if not layout.keys:
         return stored.frame
-    frame = stored.frame
     names = {name: stored_name for name, _, stored_name in layout.keys}
-    bound = superset(partials.table, names) if partials.table is not None else None
-    if bound is not None:
-        frame = frame.where(bound)
-    aliased = frame.selectExpr("*", *[f"{quoted(s)} AS {name}" for name, s in names.items() if name != s])
-    if bound is not None:
-        return aliased
-    return matching(aliased, partials.frame, _keys(layout), small=partials.local)
+    keys = change.frame.select(*_keys(layout))
+    bound = superset(keys.toArrow(), names) if change.small else None
+    frame = stored.frame if bound is None else stored.frame.where(bound)
+    aliased = frame.selectExpr("*", *[f"{quoted(s)} AS {name}" for name, s in names.items()])
+    return aliased if bound is not None else matching(aliased, keys, _keys(layout), small=change.small)
 
 
 def _kind(measure: MeasureLayout) -> str:
@@ -225,17 +225,19 @@ def _from_child(layout: Layout, context: Context, groups: DataFrame, *, small: b
     rows = rules.evaluate(_body(layout).child, context, "post")
     narrow = _arguments(layout, rows.frame, *([WEIGHT] if rows.weighted else []))
     narrow = matching(narrow, groups, _keys(layout), small=small)
-    return weighted(_grouped(layout, copies(consolidate(narrow)) if rows.weighted else narrow), 1)
+    plain = plain_rows(replace(rows, frame=narrow))
+    return weighted(_grouped(layout, plain, small=rows.small), 1)
 
 
 def _recompute(
-    layout: Layout, context: Context, rows: DataFrame, stored: Stored, materializer: Materializer, *, small: bool
+    layout: Layout, context: Context, change: Delta, stored: Stored, materializer: Materializer
 ) -> Materialized:
     keys = _keys(layout)
-    touched = materializer.materialize(rows.select(*keys).distinct(), small=small) if keys else None
-    groups, local = (touched.frame, touched.local) if touched is not None else (rows, small)
-    names = [f"{quoted(s)} AS {name}" for name, _, s in layout.keys if name != s]
+    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
+    touched = materializer.materialize(rows.select(*keys).distinct(), small=change.small) if keys else None
+    groups, local = (touched.frame, touched.local) if touched is not None else (rows, change.small)
+    names = [f"{quoted(s)} AS {name}" for name, _, s in layout.keys]
     old = matching(stored.frame.selectExpr("*", *names), groups, keys, small=local)
     old = weighted(old.select(*map(quoted, layout.stored)), -1)
-    change = consolidate(add([old, _from_child(layout, context, groups, small=local)]))
-    return materializer.materialize(change, small=local)
+    change_of_table = consolidate(add([old, _from_child(layout, context, groups, small=local)]))
+    return materializer.materialize(change_of_table, small=local)

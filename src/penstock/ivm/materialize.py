@@ -11,6 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from penstock.storage.arrow import loosened
+from penstock.storage.zset import add
 
 LOCAL_ROWS = 5_000
 
@@ -49,16 +53,22 @@ class Materializer:
     def __init__(self) -> None:
         self._cached: list[DataFrame] = []
 
-    def materialize(self, frame: DataFrame, *, small: bool = False) -> Materialized:
-        """Compute a frame. ``small``: its rows are known to be few, so nothing needs to be cached to count them."""
+    def materialize(self, frame: DataFrame, *more: DataFrame, small: bool = False) -> Materialized:
+        """Compute a frame, or the sum of several of the same columns.
+
+        ``small``: the rows are known to be few, so nothing needs to be cached to count them. Several frames are then
+        collected one by one, since Spark folds each projection of a local relation, but no sum of two.
+        """
         if small:
-            table = frame.toArrow()
+            table = pa.concat_tables([loosened(part.toArrow()) for part in (frame, *more)])
             return Materialized(_local(frame, table), table)
+        frame = add([frame, *more])
         cached = frame.persist()
         head = cached.limit(LOCAL_ROWS + 1).toArrow()
         if head.num_rows > LOCAL_ROWS:
             self._cached.append(cached)
             return Materialized(cached, None)
+        head = loosened(head)
         local = _local(frame, head)
         cached.unpersist()
         return Materialized(local, head)
@@ -69,4 +79,5 @@ class Materializer:
 
 
 def _local(frame: DataFrame, table: pa.Table) -> DataFrame:
-    return frame.sparkSession.createDataFrame(table, frame.schema)
+    schema = StructType([StructField(f.name, f.dataType) for f in frame.schema.fields])
+    return frame.sparkSession.createDataFrame(table, schema)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from penstock.plan.functions import function_name
 from penstock.plan.operators import Named, column
 from penstock.plan.unsupported import Unsupported
 
@@ -24,7 +25,7 @@ def refuse_aggregate(node: exp.Expr) -> None:
         raise Unsupported("AGGREGATE_FUNCTION", f"the aggregate {node.sql(dialect='spark')}")
     if not isinstance(node, exp.AggFunc):
         return
-    name = node.sql_name()
+    name = (function_name(node) or node.sql_name()).upper()
     if not isinstance(node, SUPPORTED):
         raise Unsupported("AGGREGATE_FUNCTION", f"the aggregate {name}")
     if isinstance(node.this, exp.Distinct):

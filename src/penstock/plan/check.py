@@ -7,7 +7,6 @@ from sqlglot import exp
 from penstock.plan import functions
 from penstock.plan.aggregates import refuse_aggregate
 from penstock.plan.unsupported import NonDeterministic, Unsupported
-from penstock.sql.lexer import tokenize
 
 
 def check_expression(root: exp.Expr) -> None:
@@ -28,28 +27,15 @@ def check_expression(root: exp.Expr) -> None:
 def non_deterministic(tree: exp.Expr) -> NonDeterministic | None:
     """The first function of a query whose value changes by itself, if there is one."""
     for node in tree.find_all(exp.Func, exp.TableSample):
-        name = "tablesample" if isinstance(node, exp.TableSample) else function_name(node)
+        name = "tablesample" if isinstance(node, exp.TableSample) else functions.function_name(node)
         if name in functions.NON_DETERMINISTIC or name == "tablesample":
             return NonDeterministic(name)
     return None
 
 
-def function_name(node: exp.Expr) -> str | None:
-    """The name of a function in lower case, as Spark knows it; None for what is written with an operator or keyword."""
-    if isinstance(node, exp.Anonymous):
-        return str(node.this).lower()
-    if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.CurrentTime):
-        return "current_timestamp"
-    tokens = tokenize(node.sql(dialect="spark", comments=False))
-    is_call = len(tokens) > 2 and tokens[0].kind == "word" and tokens[1].upper == "(" and tokens[-1].upper == ")"
-    if not is_call or any(t.depth == 0 for t in tokens[2:-1]):
-        return None
-    return tokens[0].text.lower()
-
-
 def _check_function(node: exp.Expr) -> None:
     refuse_aggregate(node)
-    name = function_name(node)
+    name = functions.function_name(node)
     if name is None or isinstance(node, exp.AggFunc):
         return
     if name in functions.NON_DETERMINISTIC:

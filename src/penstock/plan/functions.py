@@ -5,6 +5,10 @@ A function that stands in none of these lists is the user's own, and nothing is 
 
 from __future__ import annotations
 
+from sqlglot import exp
+
+from penstock.sql.lexer import tokenize
+
 AGGREGATES = frozenset(
     """
     any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
@@ -98,3 +102,21 @@ SCALARS = frozenset(
     """.split()
 )
 """Functions whose value depends on their arguments alone."""
+
+
+def function_name(node: exp.Expr) -> str | None:
+    """The name of a function in lower case, as Spark knows it; None for what is written with an operator or keyword.
+
+    >>> import sqlglot
+    >>> function_name(sqlglot.parse_one("bool_and(x)", dialect="spark"))
+    'bool_and'
+    """
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    tokens = tokenize(node.sql(dialect="spark", comments=False))
+    if len(tokens) == 1 and tokens[0].kind == "word":  # CURRENT_DATE and its like need no brackets
+        return tokens[0].text.lower()
+    is_call = len(tokens) > 2 and tokens[0].kind == "word" and tokens[1].upper == "(" and tokens[-1].upper == ")"
+    if not is_call or any(t.depth == 0 for t in tokens[2:-1]):
+        return None
+    return tokens[0].text.lower()

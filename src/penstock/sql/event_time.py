@@ -53,6 +53,11 @@ def _order_by_event_time(select: exp.Select, at: exp.Expr) -> None:
     for node in list(select.find_all(exp.FirstValue, exp.LastValue, exp.First, exp.Last)):
         if node.find_ancestor(exp.Select) is not select or isinstance(node.parent, exp.Window):
             continue
+        if isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) or node.expressions:
+            raise SqlError(
+                f"{node.sql(dialect='spark')}: in a GROUP BY with TUMBLE, FIRST_VALUE and LAST_VALUE take one "
+                "argument and nothing more"
+            )
         extreme = exp.Min if isinstance(node, (exp.FirstValue, exp.First)) else exp.Max
         pair = exp.Struct(
             expressions=[
@@ -81,6 +86,8 @@ def _window_bound(node: exp.Anonymous) -> exp.Expr:
 def _width(node: exp.Anonymous, interval: exp.Expr) -> int:
     words = interval.sql(dialect="spark").replace("'", " ").split() if isinstance(interval, exp.Interval) else []
     total = 0
+    if len(words) % 2 == 0:
+        words = []
     for amount, unit in zip(words[1::2], words[2::2], strict=False):
         scale = _MICROSECONDS.get(unit.lower().removesuffix("s"))
         if scale is None or not re.fullmatch(r"\d+(\.\d+)?", amount):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 
 import sqlglot
@@ -19,7 +20,9 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 def parse_query(text: str) -> exp.Query:
     """The tree of a query, in Spark's dialect, with event-time functions spelled in Spark's own."""
-    tree = _parse(text)
+    tree = _parse(_whole(text))
+    if isinstance(tree, exp.Values):
+        return exp.select("*").from_(tree)
     if not isinstance(tree, exp.Query):
         raise error_at(text, 0, "expected a query")
     return rewrite_event_time(tree) if uses_event_time(tree) else tree
@@ -27,10 +30,16 @@ def parse_query(text: str) -> exp.Query:
 
 def spark_text(text: str) -> str:
     """The query as Spark reads it: the user's own text, unless it uses functions that Spark does not have."""
+    text = _whole(text)
     tree = _parse(text)
     if isinstance(tree, exp.Query) and uses_event_time(tree):
         return rewrite_event_time(tree).sql(dialect="spark")
     return text
+
+
+def _whole(text: str) -> str:
+    """TABLE t is short for SELECT * FROM t."""
+    return re.sub(r"^\s*TABLE\s", "SELECT * FROM ", text, flags=re.IGNORECASE)
 
 
 def check_query(text: str, start: int, stop: int) -> None:
@@ -123,6 +132,7 @@ def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     'SELECT t.a FROM x_t AS `t` JOIN x_u AS v'
     """
     edits = []
+    text = _whole(text)
     for table in tables(_parse(text)):
         start, end = table.this.meta["start"], table.this.meta["end"] + 1
         alias = "" if table.alias or isinstance(table.parent, exp.Insert) else f" AS `{table.name}`"

@@ -16,6 +16,7 @@ from pyarrow import fs
 
 from penstock.errors import SourceError
 
+_UNKNOWN_ROWS = 10_000_000
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
 
 
@@ -71,6 +72,11 @@ class Snapshot:
         actions = pa.table(self._table.get_add_actions(flatten=True))
         columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
         return tuple(DataFile(*values) for values in zip(*columns, strict=True))
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows the files hold; a file that does not say so counts as large."""
+        return sum(_UNKNOWN_ROWS if file.rows is None else file.rows for file in self.files)
 
     @cached_property
     def plain(self) -> bool:

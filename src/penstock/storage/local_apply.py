@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.storage.arrow import loosened
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.zset import WEIGHT
 
@@ -22,12 +23,12 @@ def added_rows(change: pa.Table) -> pa.Table:
     """The rows that a change adds, each as often as its weight says."""
     weights = change.column(WEIGHT).to_pylist()
     places = [i for i, weight in enumerate(weights) for _ in range(max(weight, 0))]
-    return _nullable(change.drop_columns([WEIGHT]).take(pa.array(places, pa.int64())))
+    return loosened(change.drop_columns([WEIGHT]).take(pa.array(places, pa.int64())))
 
 
 def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, keys: Sequence[str] | None) -> pa.Table:
     """The rows of the files that a change leaves."""
-    schema = _nullable(change.drop_columns([WEIGHT])).schema
+    schema = loosened(change.drop_columns([WEIGHT])).schema
     rows = _read(before, files, schema)
     columns = list(keys) if keys is not None else schema.names
     removed: Counter[Hashable] = Counter()
@@ -76,18 +77,3 @@ def _identity(value: Any) -> Hashable:
         case dict():
             return tuple((k, _identity(v)) for k, v in value.items())
     return value
-
-
-def _nullable(table: pa.Table) -> pa.Table:
-    return table.cast(pa.schema([pa.field(f.name, _loose(f.type)) for f in table.schema]))
-
-
-def _loose(data_type: pa.DataType) -> pa.DataType:
-    """The type with every nested field nullable, as Spark writes and reads it."""
-    if pa.types.is_struct(data_type):
-        return pa.struct([pa.field(f.name, _loose(f.type)) for f in data_type])
-    if pa.types.is_list(data_type):
-        return pa.list_(pa.field("element", _loose(data_type.value_type)))
-    if pa.types.is_map(data_type):
-        return pa.map_(_loose(data_type.key_type), pa.field("value", _loose(data_type.item_type)))
-    return data_type

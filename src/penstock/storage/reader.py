@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -9,12 +10,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 
 
 def schema_of(snapshot: Snapshot) -> StructType:
-    import json
-
     return StructType.fromJson(json.loads(snapshot.schema_json))
 
 
@@ -33,7 +33,7 @@ def read_files(
     schema = schema_of(snapshot)
     wanted = schema.names if columns is None else _stored_names(schema, columns)
     if not files:
-        return spark.createDataFrame([], schema).select(*[quoted(c) for c in wanted])
+        return local_frame(spark, StructType([schema[c] for c in wanted]))
     if snapshot.plain:
         narrow = StructType([schema[c] for c in wanted])
         return spark.read.schema(narrow).parquet(*[snapshot.uri(file) for file in files])

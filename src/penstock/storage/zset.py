@@ -23,10 +23,14 @@ SIGN = "__sign"
 
 @dataclass(frozen=True)
 class Rows:
-    """A relation at a moment: its columns, and a weight column if some weight may differ from one."""
+    """A relation at a moment: its columns, and a weight column if some weight may differ from one.
+
+    ``small``: one task reads it fast, so that grouping it needs no shuffle.
+    """
 
     frame: DataFrame
     weighted: bool = False
+    small: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def signed_copies(frame: DataFrame) -> DataFrame:
 
 def plain_rows(rows: Rows) -> DataFrame:
     """A relation without weights: identical rows stand separately."""
-    return copies(consolidate(rows.frame)) if rows.weighted else rows.frame
+    return copies(consolidate(rows.frame, small=rows.small)) if rows.weighted else rows.frame
 
 
 def matching(frame: DataFrame, keys: DataFrame, columns: Sequence[str], *, small: bool) -> DataFrame:

@@ -1,0 +1,46 @@
+"""The demo and its picture."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from command import Run
+from pyspark.sql import SparkSession
+
+from penstock.cli.candles import Bar, draw
+
+
+def test_the_demo_keeps_bars_fresh_and_checks_them(run: Run, spark: SparkSession, tmp_path: Path) -> None:
+    shown = run("demo", "--rows", "20000", "--batches", "1", "--keep", "kept")
+    assert shown.exit_code == 0, shown.stderr
+    assert re.search(
+        r"Batch 1 of 1: 1,000 new trades, [1-9]\d* old ones corrected and [1-9]\d* cancelled", shown.stdout
+    )
+    assert re.search(r"epoch [\d.]+ s, recomputation [\d.]+ s: [\d.]+ times", shown.stdout)
+    for view in ("bars_1s", "bars_1m", "bars_1h"):
+        assert re.search(rf"^{view} +INCREMENTAL ", shown.stdout, re.MULTILINE)
+    assert "Checked: each view equals its recomputed query, row by row" in shown.stdout
+    assert "┃" in shown.stdout
+    assert "bars_1h" in run("status", "-w", "kept").stdout
+    assert run("demo", "--keep", "kept").exit_code == 1
+
+
+def test_candles_show_where_each_bar_went() -> None:
+    rising, falling, still = Bar("09:30", 2, 8, 0, 6), Bar("09:31", 7, 7, 3, 3), Bar("09:32", 4, 4, 4, 4)
+    picture = draw([rising, falling, still], height=4)
+    assert picture.plain.splitlines() == [
+        "      8.00 ╽┃ ",
+        "           ┃┃╻",
+        "      2.67 ┃╹ ",
+        "      0.00 │  ",
+        "           09:30 to 09:32",
+    ]
+    styles = {picture.plain[span.start : span.end]: span.style for span in picture.spans[:3]}
+    assert styles["╽"] == "green"
+    assert styles["┃"] == "red"
+
+
+def test_a_single_price_and_no_bars_at_all() -> None:
+    assert draw([Bar("09:30", 5, 5, 5, 5)], height=1).plain.splitlines()[0] == "      5.00 ╹"
+    assert draw([]).plain == "no bars yet"

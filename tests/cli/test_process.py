@@ -1,0 +1,74 @@
+"""The command as a process of its own: what it loads, how it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import penstock
+
+MAIN = "from penstock.cli.main import main; main()"
+
+
+def process(*arguments: object, code: str = MAIN) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_looking_at_the_catalog_loads_neither_spark_nor_delta(stocked: Path) -> None:
+    code = """if True:
+        import sys
+        from penstock.cli.main import app
+        for command in (["status"], ["graph"], ["history"], ["explain", "totals"], ["status", "--json"]):
+            assert app(["-w", sys.argv[1], *command], standalone_mode=False) is None
+        heavy = {"pyspark", "py4j", "delta", "deltalake", "pandas", "pyarrow", "prompt_toolkit"} & set(sys.modules)
+        print("loaded:", sorted(heavy))
+    """
+    done = process(stocked, code=code)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_an_error_is_a_message_and_not_a_traceback(tmp_path: Path) -> None:
+    done = process("status", "-w", tmp_path / "none")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: there is no warehouse")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_option_is_a_usage_error() -> None:
+    done = process("status", "--wherehouse", "x")
+    assert done.returncode == 2
+    assert "--wherehouse" in done.stderr
+
+
+def test_the_version() -> None:
+    assert process("--version").stdout == f"penstock {penstock.__version__}\n"
+
+
+def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
+    reading_its_input = """if True:
+        from penstock.cli import main
+        print("ready", flush=True)
+        main.main()
+    """
+    command = [sys.executable, "-c", reading_its_input, "sql", "-w", str(tmp_path / "w")]
+    running = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate()
+    assert running.returncode == 130
+    assert errors == ""
+
+
+def test_a_reader_that_leaves_early_is_no_error(stocked: Path) -> None:
+    piped = f"{sys.executable} -c '{MAIN}' history --json -w {stocked} | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", piped], capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -1,0 +1,82 @@
+"""The interactive prompt, typed into through a pipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+import penstock
+from penstock.cli.progress import Progress
+from penstock.cli.prompt import Words, interact, is_complete
+
+CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home for the history, so that tests leave the user's alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def typed(database: penstock.Database, *keys: str) -> None:
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        pipe.send_text("".join(keys))
+        interact(database, Progress(), limit=2)
+
+
+@pytest.mark.parametrize("leave", ["\\q\r", "exit\r", "quit;\r", CTRL_D])
+def test_ways_to_leave(tmp_path: Path, leave: str) -> None:
+    with penstock.connect(tmp_path / "w") as database:
+        typed(database, leave)
+
+
+def test_a_slip_is_shown_and_the_prompt_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with penstock.connect(tmp_path / "w") as database:
+        typed(database, "SELEC 1;\r", "\\x\r", "SELECT 'dropped", CTRL_C, "\\?\r", "\\d\r", "exit\r")
+    shown = capsys.readouterr()
+    assert "this statement is not known to Penstock" in shown.err
+    assert "there is no command \\x here" in shown.err
+    assert "A statement ends with ';'" in shown.out
+    assert "The warehouse is empty" in shown.out
+
+
+def test_statements_over_several_lines_and_what_was_typed_before(
+    db: penstock.Database, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed(db, "SELECT id\r", "FROM range(3);\r", "SELECT 1 / 0;\r", "CREATE TABLE t (id INT);\r", "\\d\r", "\\q\r")
+    shown = capsys.readouterr()
+    assert "2 rows shown, 1 more" in shown.out
+    assert "DIVIDE_BY_ZERO" in shown.err
+    assert "t  table" in shown.out
+    assert "SELECT id\n+FROM range(3);" in (state / "penstock" / "sql_history").read_text()
+    typed(db, UP, UP, UP, UP, UP, "\r", "\\q\r")
+    assert "2 rows shown, 1 more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("", True), ("SELECT 1", False), ("SELECT 1;", True), ("SELECT ';", False), ("SELECT ';'", False),
+        ("SELECT 1 -- ;", False), ("SELECT 1; -- one", True), ("SELECT /* ;", False), ("\\d", True), ("exit", True),
+        ("Quit ;", True), ("exit_codes", False),
+    ],
+)  # fmt: skip
+def test_where_a_statement_ends(text: str, complete: bool) -> None:
+    assert is_complete(text) is complete
+
+
+def test_names_are_completed_before_keywords_and_in_the_case_that_was_begun() -> None:
+    def completed(text: str) -> list[str]:
+        return [c.text for c in Words(["Totals", "Orders"]).get_completions(Document(text), CompleteEvent())]
+
+    assert completed("SELECT * FROM tot") == ["Totals"]
+    assert completed("select * from o") == ["Orders", "on", "optimize", "or", "order", "outer", "over"]
+    assert completed("MATER") == ["MATERIALIZED"]
+    assert completed("SELECT ") == []

@@ -1,0 +1,132 @@
+"""status, graph, history and explain: what they print, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Run
+
+import penstock
+
+COMMANDS = (("status",), ("graph",), ("history",), ("explain", "totals"))
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_status_tells_how_each_view_is_maintained_and_what_became_of_its_last_refresh(run: Run, stocked: Path) -> None:
+    shown = run("status", "-w", stocked)
+    assert shown.exit_code == 0
+    rows = {line.split()[0]: line for line in lines(shown.stdout)}
+    assert rows["totals"].startswith("totals Orders incrementally INCREMENTAL")
+    assert rows["whole"].startswith("whole Orders full: POLICY_FULL FULL")
+    assert rows["shares"].startswith("shares totals, large incrementally")
+    assert rows["Notes"].startswith("Notes Orders incrementally FAILED")
+    assert "cannot be cast" in rows["Notes:"]
+
+
+def test_status_for_machines(run: Run, stocked: Path) -> None:
+    views = {view["name"]: view for view in json.loads(run("status", "--json", "-w", stocked).stdout)}
+    assert views["totals"]["last_action"] == "INCREMENTAL"
+    assert views["Notes"]["last_status"] == "FAILED"
+    assert views["totals"]["frontier"]["Orders"] == views["Notes"]["frontier"]["Orders"] + 1
+
+
+def test_graph_shows_a_view_under_each_of_its_inputs_and_marks_the_second_time(run: Run, stocked: Path) -> None:
+    assert run("graph", "-w", stocked).stdout.splitlines() == [
+        "Orders  table",
+        "├── totals  view",
+        "│   ├── large  view",
+        "│   │   └── shares  view, also reads totals",
+        "│   └── shares  view, also reads large  (again)",
+        "├── whole  view",
+        "└── Notes  view",
+    ]
+
+
+def test_graph_for_machines(run: Run, stocked: Path) -> None:
+    graph = json.loads(run("graph", "--json", "-w", stocked).stdout)
+    assert ["totals", "shares"] in graph["edges"]
+    assert graph["nodes"][0] == {
+        "name": "Orders",
+        "kind": "table",
+        "reads": [],
+        "readers": ["totals", "whole", "Notes"],
+    }
+
+
+def test_history_is_newest_first_and_limited(run: Run, stocked: Path) -> None:
+    shown = lines(run("history", "NOTES", "-w", stocked).stdout)
+    assert shown[0].startswith("epoch view started action")
+    assert " Notes " in shown[1]
+    assert "INCREMENTAL - ERROR 0 0" in shown[1]
+    assert "FULL OVERWRITE INITIAL 3 0" in shown[2]
+    assert "cannot be cast" in shown[3]
+    cut = run("history", "--limit", "2", "-w", stocked).stdout
+    assert "There are older refreshes" in cut
+    newest = json.loads(run("history", "--limit", "2", "--json", "-w", stocked).stdout)
+    assert [record["view"] for record in newest] == ["Notes", "whole"]
+    assert newest[0]["started_at"].endswith("+00:00")
+
+
+def test_explain_shows_rules_and_inputs_and_the_reason_for_full(run: Run, stocked: Path) -> None:
+    shown = run("explain", "shares", "-w", stocked).stdout
+    assert lines(shown)[0] == "shares: maintained incrementally (policy AUTO)"
+    assert "rule join" in lines(shown)
+    assert "inputs totals, large" in lines(shown)
+    full = json.loads(run("explain", "whole", "--json", "-w", stocked).stdout)
+    assert full["reason_code"] == "POLICY_FULL"
+    assert "recomputed in full" in full["verdict"]
+
+
+@pytest.mark.parametrize("command", ["history", "explain"])
+def test_an_unknown_view_is_one_message(run: Run, stocked: Path, command: str) -> None:
+    shown = run(command, "nothing", "-w", stocked)
+    assert shown.exit_code == 1
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("error: there is no materialized view 'nothing'.")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ("refresh",)], ids=lambda c: c[0])
+def test_a_missing_warehouse_is_not_made(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    shown = run(*command, "-w", "nowhere")
+    assert shown.exit_code == 1
+    assert f"there is no warehouse at '{tmp_path / 'nowhere'}'" in shown.stderr
+    assert "penstock sql -w nowhere" in shown.stderr
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("command", ["status", "graph", "history", "refresh"])
+def test_an_empty_warehouse_says_what_to_do_next(run: Run, tmp_path: Path, command: str) -> None:
+    penstock.connect(tmp_path / "warehouse").close()
+    shown = run(command)
+    assert shown.exit_code == 0
+    assert "CREATE TABLE" in shown.stdout
+
+
+def test_the_warehouse_is_named_after_the_command_before_it_or_in_the_environment(
+    run: Run, stocked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names_views(*arguments: object) -> bool:
+        return "totals" in run(*arguments).stdout
+
+    assert names_views("status", "-w", stocked)
+    assert names_views("--warehouse", stocked, "status")
+    assert names_views("-w", "nowhere", "status", "-w", stocked), "what stands after the command wins"
+    monkeypatch.setenv("PENSTOCK_WAREHOUSE", str(stocked))
+    assert names_views("status")
+    assert not names_views("-w", "nowhere", "status"), "what is typed wins over the environment"
+
+
+def test_a_catalog_elsewhere(run: Run, stocked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{stocked / 'catalog.sqlite'}"
+    (tmp_path / "data").mkdir()
+    assert "totals" in run("status", "-w", "data", "--catalog", url).stdout
+    monkeypatch.setenv("PENSTOCK_CATALOG", url)
+    assert "totals" in run("-w", "data", "graph").stdout
+    missing = run("status", "-w", "data", "--catalog", f"sqlite:///{tmp_path / 'none.sqlite'}")
+    assert missing.exit_code == 1
+    assert not (tmp_path / "none.sqlite").exists()
