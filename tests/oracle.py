@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 
 import penstock
-from penstock.catalog import World
+from penstock.catalog import Frontier, World
 from penstock.sql.query import spark_text, substitute_tables
 
 
@@ -28,7 +29,7 @@ def assert_fresh(
     actual = db.table(view)
     names = [name for name, _, _ in world.views[view.lower()].columns]
     assert actual.columns == names
-    assert [f.dataType for f in actual.schema] == [f.dataType for f in expected.schema], f"schema of {view}"
+    assert types(actual) == types(expected), f"schema of {view}"
     assert_same_rows(actual, expected, view)
     last = db.history(view, 1)[0]
     assert last.status == "SUCCEEDED", last
@@ -49,6 +50,10 @@ def assert_same_rows(actual: DataFrame, expected: DataFrame, what: str = "rows")
     assert found == wanted, f"{what}: unexpected {dict(found - wanted)}, missing {dict(wanted - found)}"
 
 
+def types(frame: DataFrame) -> list[str]:
+    return [field.dataType.simpleString() for field in frame.schema]
+
+
 def multiset(frame: DataFrame) -> Counter[Any]:
     return Counter(_plain(row) for row in frame.collect())
 
@@ -65,16 +70,29 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
     def replace(name: str) -> str:
         read = name.lower()
         if read in world.tables:
-            version = world.frontiers[top][read].version
-            frame = db.spark.read.format("delta").option("versionAsOf", version).load(world.tables[read].path)
+            frame = _source(db, world.tables[read].path, world.frontiers[top][read])
         else:
             frame = defining_query(db, world, read, top)
             frame = frame.toDF(*[column for column, _, _ in world.views[read].columns])
-        views[read] = f"oracle_{len(views)}_{read}_{key}"
+        views[read] = re.sub(r"\W", "_", f"oracle_{len(views)}_{read}_{key}")
         frame.createOrReplaceTempView(views[read])
         return views[read]
 
     return db.spark.sql(substitute_tables(spark_text(world.views[key].query), replace))
+
+
+_sources: dict[tuple[str, str, int], DataFrame] = {}
+
+
+def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
+    """A version of a source table. Opening one takes half a second, and a version never changes: it is kept."""
+    key = (path, consumed.table_id, consumed.version)
+    if key not in _sources:
+        frame = db.spark.read.format("delta").option("versionAsOf", consumed.version).load(path)
+        if len(_sources) > 50:
+            _sources.clear()
+        _sources[key] = frame
+    return _sources[key]
 
 
 def _plain(value: Any) -> Any:

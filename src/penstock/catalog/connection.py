@@ -23,7 +23,7 @@ def open_engine(url: str) -> Engine:
     except (SQLAlchemyError, ImportError) as problem:
         detail = str(getattr(problem, "orig", None) or problem)
         raise WarehouseError(
-            f"the catalog {shown!r} cannot be opened: {detail}. Check that the place exists and that you may write there."
+            f"the catalog {shown!r} cannot be opened: {detail}. Check that the place exists and can be written."
         ) from None
     return engine
 

@@ -15,7 +15,7 @@ def local_frame(spark: SparkSession, schema: StructType, rows: Sequence[Sequence
     """A few rows, or none, as a local relation. A list of rows would need Python processes to be read."""
     loose = StructType([StructField(f.name, f.dataType) for f in schema.fields])
     records = [dict(zip(loose.names, row, strict=True)) for row in rows]
-    return spark.createDataFrame(pa.Table.from_pylist(records, schema=to_arrow_schema(loose)), loose)
+    return spark.createDataFrame(pa.Table.from_pylist(records, schema=to_arrow_schema(loose, timezone="UTC")), loose)
 
 
 def loosened(table: pa.Table) -> pa.Table:
