@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Row
 
 import penstock
 from penstock.catalog import Frontier, World
+from penstock.engine.report import Report
 from penstock.sql.query import spark_text, substitute_tables
 
 
@@ -43,6 +44,18 @@ def assert_fresh(
 def assert_all_fresh(db: penstock.Database, action: str | Iterable[str] | None = None) -> None:
     for status in db.status():
         assert_fresh(db, status.name, action)
+
+
+def after(
+    db: penstock.Database, *changes: str, action: str | Iterable[str] = "INCREMENTAL", **others: str | Iterable[str]
+) -> Report:
+    """Make changes, refresh, and check every view; ``others`` are views whose action is another than ``action``."""
+    for change in changes:
+        db.sql(change)
+    report = db.refresh()
+    for status in db.status():
+        assert_fresh(db, status.name, others.get(status.name, action))
+    return report
 
 
 def assert_same_rows(actual: DataFrame, expected: DataFrame, what: str = "rows") -> None:

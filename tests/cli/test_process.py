@@ -51,17 +51,20 @@ def test_the_version() -> None:
 
 
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
-    reading_its_input = """if True:
-        from penstock.cli import main
-        print("ready", flush=True)
-        main.main()
+    waiting_for_input = """if True:
+        import io, signal, sys
+        from penstock.cli.main import main
+        class Nobody(io.StringIO):
+            def read(self, *_):
+                print("waiting", flush=True)
+                signal.pause()
+        sys.stdin = Nobody()
+        main()
     """
-    command = [sys.executable, "-c", reading_its_input, "sql", "-w", str(tmp_path / "w")]
-    running = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", waiting_for_input, "sql", "-w", str(tmp_path / "w")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None
-    assert running.stdout.readline() == "ready\n"
+    assert running.stdout.readline() == "waiting\n"
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate()
     assert running.returncode == 130

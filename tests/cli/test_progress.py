@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import sys
-from collections.abc import Iterator
-from typing import IO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -14,44 +15,49 @@ from penstock.cli import progress as module
 from penstock.cli.progress import Progress
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[IO[bytes]]:
-    """Standard error is a terminal; gives its other end."""
-    other, this = pty.openpty()
-    monkeypatch.setenv("TERM", "xterm")
-    with os.fdopen(this, "w") as tty, os.fdopen(other, "rb", buffering=0) as screen:
-        monkeypatch.setattr(sys, "stderr", tty)
-        yield screen
+@contextmanager
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """Standard error is a terminal; gives a way to read its screen until some text has come."""
+    screen, tty = pty.openpty()
+
+    def until(text: str) -> str:
+        seen = ""
+        while text not in seen:
+            assert select.select([screen], [], [], 60)[0], f"{text!r} never came; there was {seen!r}"
+            seen += os.read(screen, 1024).decode()
+        return seen
+
+    with monkeypatch.context() as patched, os.fdopen(tty, "w") as stderr:
+        patched.setenv("TERM", "xterm")
+        patched.setattr(sys, "stderr", stderr)
+        yield until
+    os.close(screen)
 
 
-def until(screen: IO[bytes], text: str) -> str:
-    seen = b""
-    while text.encode() not in seen:
-        seen += screen.read(1024)
-    return seen.decode()
+def say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
-def test_the_words_of_the_moment_are_shown_and_then_erased(
-    terminal: IO[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_words_of_the_moment_are_shown_and_then_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     progress = Progress()
-    with progress.during("starting"):
-        assert "starting (0 s)" in until(terminal, "s)")
-        progress("refreshing totals")
-        until(terminal, "refreshing totals (0 s)")
-    sys.stderr.write("end")
-    sys.stderr.flush()
-    erase_line = "\x1b[2K"
-    assert until(terminal, "end").endswith(f"{erase_line}end")
+    with terminal(monkeypatch) as until:
+        with progress.during("starting"):
+            until("starting (")
+            progress("refreshing totals")
+            until("refreshing totals (")
+        say("end")
+        erase_line = "\x1b[2K"
+        assert until("end").endswith(f"{erase_line}end")
 
 
-def test_what_is_quick_shows_nothing(terminal: IO[bytes]) -> None:
-    with Progress().during("quick"):
-        pass
-    sys.stderr.write("end")
-    sys.stderr.flush()
-    assert until(terminal, "end") == "end"
+def test_what_is_quick_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch) as until:
+        with Progress().during("quick"):
+            pass
+        say("end")
+        assert until("end") == "end"
 
 
 def test_nothing_is_shown_where_there_is_no_terminal(

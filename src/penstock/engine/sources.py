@@ -83,8 +83,8 @@ class Inputs:
 
     def _materialized(self, change: Change) -> Delta | None:
         assert change.rows is not None
-        rows = change.rows if change.append_only else consolidate(change.rows)
-        result = self._materializer.materialize(rows)
+        rows = change.rows if change.append_only else consolidate(change.rows, small=change.small)
+        result = self._materializer.materialize(rows, small=change.small)
         inserted, deleted = result.totals(WEIGHT)
         if not inserted and not deleted:
             return None

@@ -143,7 +143,7 @@ def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, mate
     exists = f"{ROWS} > 0" if layout.keys else "true"
     new = weighted(_finalised(layout, result.frame.where(f"{exists} AND NOT {_STALE}")), 1)
     if not (extremes and result.any(_STALE)):
-        return materializer.materialize(old, new, small=result.local)
+        return materializer.materialize(add([old, new]), small=result.local)
     anew = _from_child(layout, context, result.frame.where(_STALE).select(*_keys(layout)), small=result.local)
     return materializer.materialize(consolidate(add([old, new, anew])), small=result.local)
 

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from penstock.storage.arrow import loosened
-from penstock.storage.zset import add
 
 LOCAL_ROWS = 5_000
 
@@ -53,16 +52,11 @@ class Materializer:
     def __init__(self) -> None:
         self._cached: list[DataFrame] = []
 
-    def materialize(self, frame: DataFrame, *more: DataFrame, small: bool = False) -> Materialized:
-        """Compute a frame, or the sum of several of the same columns.
-
-        ``small``: the rows are known to be few, so nothing needs to be cached to count them. Several frames are then
-        collected one by one, since Spark folds each projection of a local relation, but no sum of two.
-        """
+    def materialize(self, frame: DataFrame, *, small: bool = False) -> Materialized:
+        """Compute a frame. ``small``: its rows are known to be few, so nothing needs to be cached to count them."""
         if small:
-            table = pa.concat_tables([loosened(part.toArrow()) for part in (frame, *more)])
+            table = loosened(frame.toArrow())
             return Materialized(_local(frame, table), table)
-        frame = add([frame, *more])
         cached = frame.persist()
         head = cached.limit(LOCAL_ROWS + 1).toArrow()
         if head.num_rows > LOCAL_ROWS:

@@ -31,8 +31,11 @@ class Change:
     how: str
     rows: DataFrame | None
     append_only: bool = False
+    small: bool = False
+    """Whether so little was written that one task reads it fast."""
 
 
+_SMALL_BYTES = 256 * 1024
 NOTHING = Change("NONE", None, append_only=True)
 
 
@@ -62,10 +65,16 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
     ):
         added = [a["path"] for c in changing for a in _data(c.adds)]
         if files_exist(after.path, added) and (after.plain or set(added) <= {f.path for f in after.files}):
-            return Change("APPEND", weighted(read_files(spark, after, added, columns), 1), append_only=True)
+            rows = weighted(read_files(spark, after, added, columns), 1)
+            return Change("APPEND", rows, append_only=True, small=_is_small(changing))
     if _feed_is_on(before, commits) and files_exist(after.path, _feed_files(changing)):
-        return Change("FEED", _read_feed(spark, before, after, columns))
+        return Change("FEED", _read_feed(spark, before, after, columns), small=_is_small(changing))
     return _read_files(spark, before, after, changing, columns)
+
+
+def _is_small(commits: Sequence[Commit]) -> bool:
+    actions = [a for c in commits for a in (c.changes or _data(c.adds + c.removes))]
+    return all("size" in a for a in actions) and sum(a["size"] for a in actions) <= _SMALL_BYTES
 
 
 def _data(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -119,7 +128,7 @@ def _read_files(
     rows = weighted(read_files(spark, before, removed, columns), -1).unionAll(
         weighted(read_files(spark, after, added, columns), 1)
     )
-    return Change("FILES", rows)
+    return Change("FILES", rows, small=_is_small(changing))
 
 
 def _compare(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
