@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +16,10 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 import penstock
+from penstock.cli.interrupt import interruptible
 from penstock.cli.progress import Progress
 from penstock.cli.prompt import Words, interact, is_complete
+from penstock.cli.sql import run_statement
 
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 
@@ -58,6 +64,22 @@ def test_statements_over_several_lines_and_what_was_typed_before(
     assert "SELECT id\n+FROM range(3);" in (state / "penstock" / "sql_history").read_text()
     typed(db, UP, UP, UP, UP, UP, "\r", "\\q\r")
     assert "2 rows shown, 1 more" in capsys.readouterr().out
+
+
+def test_ctrl_c_stops_what_runs_and_spark_goes_on(db: penstock.Database) -> None:
+    jobs = db.spark.sparkContext.statusTracker()
+
+    def interrupt_once_it_runs() -> None:
+        while not jobs.getActiveJobsIds():
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_once_it_runs, daemon=True).start()
+    endless = "SELECT SUM(hash(id)) FROM range(1000000000000)"
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(db, partial(run_statement, db, Progress(), endless, limit=1, json=False))
+    assert not jobs.getActiveJobsIds()
+    interruptible(db, partial(run_statement, db, Progress(), "SELECT 1", limit=1, json=False))
 
 
 @pytest.mark.parametrize(

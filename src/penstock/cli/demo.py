@@ -35,15 +35,15 @@ Result = TypeVar("Result")
 
 BATCH = 1_000
 CANDLES = 40
-COMPARED = """\
-After each batch two things are timed. The epoch: one db.refresh() of the cascade, published together. The
-recomputation: the same three queries run from scratch by plain Spark on the same trades, each overwriting a Delta
-table. Each ran once before, to warm up."""
+COMPARED = """
+After each batch two things are timed; both ran once before, to warm up.
+  epoch          one db.refresh(): the three views brought up to date and published together
+  recomputation  the same three queries run from scratch by plain Spark, each overwriting a Delta table"""
 
 
 def demo(
-    rows: Annotated[int, typer.Option("--rows", min=1_000, help="Trades to begin with.")] = 300_000,
-    batches: Annotated[int, typer.Option("--batches", min=1, help="Batches of new trades.")] = 5,
+    rows: Annotated[int, typer.Option("--rows", metavar="N", min=1_000, help="Trades to begin with.")] = 300_000,
+    batches: Annotated[int, typer.Option("--batches", metavar="N", min=1, help="Batches of new trades.")] = 5,
     keep: Annotated[
         str | None, typer.Option("--keep", metavar="PATH", help="Make the warehouse here and keep it.")
     ] = None,
@@ -71,7 +71,7 @@ class Demo:
     def run(self, rows: int, batches: int) -> None:
         self._prepare(rows)
         self._warm_up(rows)
-        _say(f"\n{COMPARED}", "dim")
+        _say(COMPARED, "dim")
         epochs, recomputations = [], []
         for number in range(1, batches + 1):
             epoch, recomputation = self._batch(number, batches, rows + number * BATCH)
@@ -190,4 +190,4 @@ def _times(ratio: float) -> str:
 
 
 def _say(text: str, style: str = "") -> None:
-    out().print(Text(text, style=style), soft_wrap=True)
+    out().print(Text(text, style=style))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def refresh(
     context: typer.Context,
     views: Annotated[
-        list[str] | None, typer.Argument(metavar="[VIEW]...", help="The views; all without.", show_default=False)
+        list[str] | None, typer.Argument(metavar="VIEW", help="The views; all without.", show_default=False)
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Recompute the views from all rows.")] = False,
     json: JsonOption = False,

@@ -77,8 +77,8 @@ def graph(
 
 def history(
     context: typer.Context,
-    view: Annotated[str | None, typer.Argument(metavar="[VIEW]", help="Only this view.", show_default=False)] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many refreshes.")] = 20,
+    view: Annotated[str | None, typer.Argument(metavar="VIEW", help="Only this view.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many refreshes.")] = 20,
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
@@ -101,7 +101,7 @@ def history(
 
 def explain(
     context: typer.Context,
-    view: Annotated[str, typer.Argument(help="The view to explain.", show_default=False)],
+    view: Annotated[str, typer.Argument(metavar="VIEW", help="The view to explain.", show_default=False)],
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,

@@ -26,7 +26,7 @@ SHOWN_ROWS = 100
 def sql(
     context: typer.Context,
     statements: Annotated[
-        str | None, typer.Argument(metavar="[STATEMENTS]", help="One or several, with ';' between.", show_default=False)
+        str | None, typer.Argument(metavar="STATEMENTS", help="One or several, with ';' between.", show_default=False)
     ] = None,
     file: Annotated[
         str | None, typer.Option("--file", "-f", metavar="FILE", help="Run a file; '-' is the standard input.")

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
@@ -17,6 +18,7 @@ from pyarrow import fs
 from penstock.errors import SourceError
 
 _UNKNOWN_ROWS = 10_000_000
+_MOST_DELETED = 2_000
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
 
 
@@ -80,16 +82,23 @@ class Snapshot:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether Spark's Parquet reader gives the same rows as a Delta reader would."""
+        """Whether Spark's Parquet reader gives the rows that a Delta reader would, with ``deleted`` left out."""
         protocol = self._table.protocol()
         features = set(protocol.reader_features or ())
         if self.partition_columns or not features <= _PLAIN_FEATURES or protocol.min_reader_version == 2:
             return False
-        return "deletionVectors" not in features or not self.has_deletion_vectors
+        return sum(map(len, self.deleted.values())) <= _MOST_DELETED
 
     @cached_property
-    def has_deletion_vectors(self) -> bool:
-        return any(batch.num_rows for batch in pa.RecordBatchReader.from_stream(self._table.deletion_vectors()))
+    def deleted(self) -> dict[str, list[int]]:
+        """File name to the places of the rows that its deletion vector hides."""
+        if "deletionVectors" not in (self._table.protocol().reader_features or ()):
+            return {}
+        vectors = pa.RecordBatchReader.from_stream(self._table.deletion_vectors()).read_all()
+        found = {}
+        for file, kept in zip(vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True):
+            found[unquote(file).rsplit("/", 1)[-1]] = pc.indices_nonzero(pc.invert(kept.values)).to_pylist()
+        return found
 
     def uri(self, file: str) -> str:
         """Where a file of the table lies, in a form that Spark takes, which reads it as a pattern."""

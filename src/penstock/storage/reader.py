@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -36,9 +37,21 @@ def read_files(
         return local_frame(spark, StructType([schema[c] for c in wanted]))
     if snapshot.plain:
         narrow = StructType([schema[c] for c in wanted])
-        return spark.read.schema(narrow).parquet(*[snapshot.uri(file) for file in files])
+        frame = spark.read.schema(narrow).parquet(*[snapshot.uri(file) for file in files])
+        hidden = _hidden_rows(snapshot, files)
+        return frame.where(f"NOT ({hidden})") if hidden else frame
     frame = spark.read.format("delta").option("versionAsOf", snapshot.version).load(snapshot.path)
     return frame.where(_in_files(files)).select(*[quoted(c) for c in wanted])
+
+
+def _hidden_rows(snapshot: Snapshot, files: Sequence[str]) -> str:
+    """Which rows of the files their deletion vectors hide, as a condition; empty when there are none."""
+    names = {unquote(file).rsplit("/", 1)[-1] for file in files}
+    return " OR ".join(
+        f"(_metadata.file_name = '{name}' AND _metadata.row_index IN ({', '.join(map(str, places))}))"
+        for name, places in snapshot.deleted.items()
+        if name in names and places
+    )
 
 
 def _in_files(files: Sequence[str]) -> Column:
