@@ -153,6 +153,8 @@ class Epoch:
             return self._failed(relation, PenstockError(str(problem)), step)
         except (PySparkException, Py4JJavaError) as problem:
             return self._failed(relation, PenstockError(clean_message(problem, {})), step)
+        except Exception as problem:  # whatever it is, it must not stop the other views
+            return self._failed(relation, PenstockError(f"{type(problem).__name__}: {problem}"), step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
         return ViewReport(name, step.action, step.reason, strategy, step.inserted, step.deleted)

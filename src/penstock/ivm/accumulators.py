@@ -12,7 +12,8 @@ function's value is an expression over the merged columns. Everything here is te
 | AVG(x), exact types | sum, number of non-NULLs    | their quotient, rounded as Spark rounds      |
 | MIN(x), MAX(x)      | the extreme                 | the extreme; recomputed when it is removed   |
 
-SUM and AVG of FLOAT and DOUBLE have none: running float sums drift, so their groups are recomputed.
+SUM and AVG of FLOAT and DOUBLE have none: running float sums drift, so their groups are recomputed. Nor have those of
+decimals so wide that Spark has no digits to spare for partial sums.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ ROWS = "__rows"
 
 _SMALL_INTEGERS = ("tinyint", "smallint", "int")
 _LARGEST_SCALE, _LARGEST_PRECISION = 13, 27
+_WIDEST_SUM = 28
+"""Sums of wider decimals have no digits to spare: what a change adds and removes may be larger than any sum."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | No
         part = _signed_sum(argument, "BIGINT", value_type)
     elif argument_type == "bigint":
         part = _signed_sum(argument, "DECIMAL(20,0)", value_type, "decimal(38,0)")
-    elif decimal is not None:
+    elif decimal is not None and decimal[0] <= _WIDEST_SUM:
         part = _signed_sum(argument, argument_type, value_type)
     else:
         return None

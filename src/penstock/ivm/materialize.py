@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from penstock.storage.arrow import loosened
+from penstock.storage.arrow import fits_arrow, loosened
 
 LOCAL_ROWS = 5_000
 
@@ -54,6 +54,10 @@ class Materializer:
 
     def materialize(self, frame: DataFrame, *, small: bool = False) -> Materialized:
         """Compute a frame. ``small``: its rows are known to be few, so nothing needs to be cached to count them."""
+        if not fits_arrow(frame.schema):
+            cached = frame.persist()
+            self._cached.append(cached)
+            return Materialized(cached, None)
         if small:
             table = loosened(frame.toArrow())
             return Materialized(_local(frame, table), table)

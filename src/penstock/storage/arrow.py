@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 
 def local_frame(spark: SparkSession, schema: StructType, rows: Sequence[Sequence[Any]] = ()) -> DataFrame:
@@ -16,6 +16,18 @@ def local_frame(spark: SparkSession, schema: StructType, rows: Sequence[Sequence
     loose = StructType([StructField(f.name, f.dataType) for f in schema.fields])
     records = [dict(zip(loose.names, row, strict=True)) for row in rows]
     return spark.createDataFrame(pa.Table.from_pylist(records, schema=to_arrow_schema(loose, timezone="UTC")), loose)
+
+
+def fits_arrow(data_type: DataType) -> bool:
+    """Whether values of the type survive the way to Arrow and back; a VARIANT does not."""
+    match data_type:
+        case StructType(fields=fields):
+            return all(fits_arrow(f.dataType) for f in fields)
+        case ArrayType(elementType=inner):
+            return fits_arrow(inner)
+        case MapType(keyType=key, valueType=value):
+            return fits_arrow(key) and fits_arrow(value)
+    return data_type.typeName() not in ("variant", "void")
 
 
 def loosened(table: pa.Table) -> pa.Table:

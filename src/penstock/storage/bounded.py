@@ -58,6 +58,8 @@ def literal(value: Any) -> str | None:
             return "true" if value else "false"
         case int():
             return f"{value}L" if value < -(2**31) or value >= 2**31 else str(value)
+        case str() if "${" in value:  # Spark would take it for a variable, even inside quotes
+            return None
         case str():
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case Decimal():
