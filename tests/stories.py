@@ -255,7 +255,10 @@ class Author:
         def more(other: str = kind) -> str:
             return self.expression(scope, other, depth - 1)
 
-        general = (f"COALESCE({more()}, {more()})", f"CASE WHEN {self.predicate(scope, 0)} THEN {more()} ELSE {more()} END")
+        general = (
+            f"COALESCE({more()}, {more()})",
+            f"CASE WHEN {self.predicate(scope, 0)} THEN {more()} ELSE {more()} END",
+        )
         special = {
             "int": (f"({more()} + {more()})", f"(- {more()})", f"({more()} % 3)", f"LENGTH({more('string')})",
                     f"({more()} DIV 2)", f"({more()} - 1)"),
@@ -308,4 +311,3 @@ class Author:
 
 def _of(scope: Sequence[Column], kind: str) -> list[Column]:
     return [column for column in scope if column.kind == kind]
-

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from oracle import after, assert_fresh, rows
 
 import penstock
+from oracle import after, assert_fresh, rows
 
 EVERY_AGGREGATE = (
     "COUNT(*) AS n, COUNT(amount) AS known, COUNT_IF(amount > 5) AS large, SUM(amount) AS total, AVG(amount) AS mean, "
@@ -29,7 +29,9 @@ CHANGES = {
 
 def test_changes_of_a_grouped_table(db: penstock.Database) -> None:
     db.sql("CREATE TABLE orders (id INT, region STRING, amount DECIMAL(10,2), day DATE)")
-    db.sql("INSERT INTO orders VALUES (1, 'eu', 10, NULL), (2, 'us', 20, NULL), (3, 'eu', NULL, NULL), (4, NULL, 5, NULL)")
+    db.sql(
+        "INSERT INTO orders VALUES (1, 'eu', 10, NULL), (2, 'us', 20, NULL), (3, 'eu', NULL, NULL), (4, NULL, 5, NULL)"
+    )
     db.create_view("by_region", f"SELECT region, {EVERY_AGGREGATE} FROM orders GROUP BY region")
     db.create_view("overall", f"SELECT {EVERY_AGGREGATE} FROM orders")
     db.create_view("hidden_key", "SELECT SUM(amount) AS total FROM orders GROUP BY region, day IS NULL")
@@ -71,17 +73,21 @@ def test_an_ungrouped_aggregate_has_one_row_also_over_nothing(db: penstock.Datab
 
 def test_the_extreme_goes_with_and_without_ties(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, k STRING, x INT)")
-    db.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 5), (3, 'a', 5), (4, 'b', 7), (5, 'c', NULL), (6, 'c', 2), (7, 'd', 3)")
+    db.sql(
+        "INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 5), (3, 'a', 5), (4, 'b', 7), (5, 'c', NULL), (6, 'c', 2), (7, 'd', 3)"
+    )
     db.sql("CREATE MATERIALIZED VIEW lows AS SELECT k, MIN(x) AS low FROM t GROUP BY k")
     db.sql("CREATE MATERIALIZED VIEW highs AS SELECT k, MAX(x) AS high FROM t GROUP BY k")
     db.sql("CREATE MATERIALIZED VIEW span AS SELECT MIN(x) AS low, MAX(x) AS high FROM t")
     after(db, "DELETE FROM t WHERE id = 2")  # 5 is still there
-    assert (("a", 5),) == tuple(r for r in rows(db.table("highs")) if r[0] == "a")
+    assert tuple(r for r in rows(db.table("highs")) if r[0] == "a") == (("a", 5),)
     after(db, "DELETE FROM t WHERE id = 3")  # now it is not
     after(db, "UPDATE t SET x = 6 WHERE id = 4")  # the only row of its group becomes smaller
     after(db, "UPDATE t SET x = 9 WHERE id = 4")  # and larger
     after(db, "DELETE FROM t WHERE id = 6")  # the group has only NULL left
-    after(db, "DELETE FROM t WHERE id = 4", "INSERT INTO t VALUES (8, 'b', 9), (9, 'd', 9)")  # one as large comes instead
+    after(
+        db, "DELETE FROM t WHERE id = 4", "INSERT INTO t VALUES (8, 'b', 9), (9, 'd', 9)"
+    )  # one as large comes instead
     after(db, "DELETE FROM t WHERE x = 9", "INSERT INTO t VALUES (10, 'd', 4)")  # something smaller comes instead
     after(db, "DELETE FROM t WHERE x = (SELECT MIN(x) FROM t) OR x = (SELECT MAX(x) FROM t)")
     after(db, "UPDATE t SET x = NULL")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from oracle import assert_fresh
 
 import penstock
+from oracle import assert_fresh
 
 ROWS = r"""
   (1, 7, 9223372036854775807, 12.345, 1.5D, 'Ab c', DATE'2024-02-29', TIMESTAMP'2024-02-29 13:14:15.123456', true,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from oracle import assert_all_fresh
 
 import penstock
+from oracle import assert_all_fresh
 
 
 def jobs_of_refresh(db: penstock.Database) -> int:

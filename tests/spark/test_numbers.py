@@ -5,9 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from random import Random
 
-from oracle import after, assert_fresh, rows
-
 import penstock
+from oracle import after, assert_fresh, rows
 
 DECIMALS = [(1, 0), (1, 1), (5, 2), (9, 9), (10, 0), (18, 6), (20, 10), (27, 13), (27, 0), (28, 14), (38, 18), (38, 0)]
 
@@ -23,7 +22,9 @@ def decimal(chance: Random, precision: int, scale: int) -> str:
 def test_averages_of_decimals_round_as_spark_rounds(db: penstock.Database) -> None:
     chance = Random(11)
     names = [f"d{p}_{s}" for p, s in DECIMALS]
-    db.sql(f"CREATE TABLE t (k INT, {', '.join(f'{n} DECIMAL({p},{s})' for n, (p, s) in zip(names, DECIMALS, strict=True))})")
+    db.sql(
+        f"CREATE TABLE t (k INT, {', '.join(f'{n} DECIMAL({p},{s})' for n, (p, s) in zip(names, DECIMALS, strict=True))})"
+    )
     averages = ", ".join(f"AVG({n}) AS a_{n}" for n in names)
     small = ", ".join(f"AVG({n}) AS a_{n}" for n, (p, s) in zip(names, DECIMALS, strict=True) if p <= 27 and s <= 13)
     db.create_view("all_of_them", f"SELECT k, {averages} FROM t GROUP BY k")
@@ -53,8 +54,15 @@ def test_sums_of_integers_near_the_limits(db: penstock.Database) -> None:
     most, least = 2**63 - 1, -(2**63)
     db.sql("CREATE TABLE t (k BIGINT, x BIGINT, i INT, b TINYINT)")
     db.sql(f"INSERT INTO t VALUES (1, {most}, 2147483647, 127), ({most}, {most - 1}, -2147483648, -128), (-1, 1, 0, 0)")
-    db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s, AVG(x) AS a, SUM(i) AS si, SUM(b) AS sb, AVG(i) AS ai FROM t GROUP BY k")
-    after(db, f"UPDATE t SET x = {least}L, i = -2147483648, b = -128 WHERE k = 1" if False else f"UPDATE t SET x = -{most} WHERE k = 1")
+    db.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s, AVG(x) AS a, SUM(i) AS si, SUM(b) AS sb, AVG(i) AS ai FROM t GROUP BY k"
+    )
+    after(
+        db,
+        f"UPDATE t SET x = {least}L, i = -2147483648, b = -128 WHERE k = 1"
+        if False
+        else f"UPDATE t SET x = -{most} WHERE k = 1",
+    )
     assert rows(db.table("v").where("k = 1").select("s")) == [(-most,)]
     after(db, f"INSERT INTO t VALUES (1, {most}, 1, 1), (1, 5, 1, 1), (-1, -2, -1, -1)")
     after(db, f"UPDATE t SET x = x - 1, b = -128, i = -2147483648 WHERE k = {most}")

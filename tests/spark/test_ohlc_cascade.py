@@ -6,9 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
-from oracle import assert_all_fresh, assert_fresh, rows
 
 import penstock
+from oracle import assert_all_fresh, assert_fresh, rows
 
 
 def bars(source: str, time: str, columns: tuple[str, str, str, str, str], width: str) -> str:

@@ -14,14 +14,14 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from oracle import assert_fresh
 from pyspark.sql import SparkSession
-from stories import Author, Story
 
 import penstock
+from oracle import assert_fresh
 from penstock.engine import sources
 from penstock.ivm import materialize
 from penstock.storage import apply
+from stories import Author, Story
 
 EXAMPLES = os.environ.get("PENSTOCK_EXAMPLES")
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from oracle import after
-
 import penstock
+from oracle import after
 
 SIMPLE = {
     "l": "BIGINT", "i": "INT", "b": "TINYINT", "o": "BOOLEAN", "s": "STRING", "c": "CHAR(5)", "v": "VARCHAR(9)",
@@ -35,7 +34,10 @@ def a_story_of(db: penstock.Database, columns: dict[str, str], values: list[str]
     db.create_view("groups", f"SELECT {listed}, COUNT(*) AS n, SUM(id) AS ids FROM t GROUP BY {listed}")
     db.create_view("once", f"SELECT DISTINCT {listed} FROM t")
     db.create_view("as_they_are", f"SELECT {listed} FROM t")
-    db.create_view("extremes", f"SELECT id % 2 AS k, {', '.join(f'MIN({c}) AS lo_{c}, MAX({c}) AS hi_{c}' for c in columns)} FROM t GROUP BY 1")
+    db.create_view(
+        "extremes",
+        f"SELECT id % 2 AS k, {', '.join(f'MIN({c}) AS lo_{c}, MAX({c}) AS hi_{c}' for c in columns)} FROM t GROUP BY 1",
+    )
     matches = " AND ".join(f"x.{c} <=> y.{c}" for c in columns)
     db.create_view("matched", f"SELECT x.id AS a, y.id AS b FROM t AS x JOIN t AS y ON {matches}")
     after(db, f"INSERT INTO t VALUES {', '.join(f'({10 + i}, {row})' for i, row in enumerate(values))}")
@@ -54,7 +56,9 @@ def test_types_that_are_compared_by_joins(db: penstock.Database) -> None:
 
 def test_types_without_order_or_equality(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, m MAP<STRING, DOUBLE>, v VARIANT)")
-    db.sql("INSERT INTO t VALUES (1, map('a', 1D, 'b', double('NaN')), parse_json('{\"a\": [1, null]}')), (2, map(), NULL), (3, NULL, parse_json('1'))")
+    db.sql(
+        "INSERT INTO t VALUES (1, map('a', 1D, 'b', double('NaN')), parse_json('{\"a\": [1, null]}')), (2, map(), NULL), (3, NULL, parse_json('1'))"
+    )
     db.create_view("as_they_are", "SELECT m, v FROM t")
     db.create_view("joined", "SELECT x.m, y.v FROM t AS x JOIN t AS y ON x.id = y.id")
     after(db, "INSERT INTO t SELECT id + 10, m, v FROM t")
@@ -66,4 +70,6 @@ def test_text_that_looks_like_a_variable_of_spark(db: penstock.Database) -> None
     db.sql("CREATE TABLE t (k STRING, x INT)")
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s FROM t GROUP BY k")
     for number in (1, 2):
-        after(db, f"INSERT INTO t VALUES (concat('$', '{{spark.app.name}}'), {number}), (concat('$', '{{env:HOME}}'), 1)")
+        after(
+            db, f"INSERT INTO t VALUES (concat('$', '{{spark.app.name}}'), {number}), (concat('$', '{{env:HOME}}'), 1)"
+        )

@@ -24,7 +24,7 @@ def function(text: str) -> exp.Expression:
         ("SUM(a)", "tinyint", "bigint", ["sum", "count"]),
         ("SUM(a)", "bigint", "bigint", ["sum", "count"]),
         ("SUM(a)", "decimal(10,2)", "decimal(20,2)", ["sum", "count"]),
-        ("SUM(a)", "decimal(38,18)", "decimal(38,18)", ["sum", "count"]),
+        ("SUM(a)", "decimal(28,10)", "decimal(38,10)", ["sum", "count"]),
         ("AVG(a)", "int", "double", ["sum", "count"]),
         ("AVG(a)", "bigint", "double", ["sum", "count"]),
         ("AVG(a)", "decimal(10,2)", "decimal(14,6)", ["sum", "count"]),
@@ -49,6 +49,7 @@ def test_self_maintainable(text: str, argument: str, value: str, state: list[str
         ("SUM(a)", "float", "double"),
         ("AVG(a)", "double", "double"),
         ("SUM(a)", "interval day to second", "interval day to second"),
+        ("SUM(a)", "decimal(38,18)", "decimal(38,18)"),
         ("AVG(a)", "decimal(38,18)", "decimal(38,22)"),
         ("STDDEV(a)", "double", "double"),
     ],
@@ -70,7 +71,9 @@ def layout(query: str, **types: str) -> Layout:
 
 
 def test_a_visible_key_and_sum_serve_as_state() -> None:
-    found = layout("SELECT a, SUM(b) AS s, COUNT(*) AS n FROM t GROUP BY a", x0="int", v0="bigint", x1="int", v1="bigint")
+    found = layout(
+        "SELECT a, SUM(b) AS s, COUNT(*) AS n FROM t GROUP BY a", x0="int", v0="bigint", x1="int", v1="bigint"
+    )
     assert found.visible == ("a", "s", "n")
     assert found.key_names == ("a",)
     assert found.mergeable

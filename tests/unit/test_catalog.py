@@ -31,7 +31,9 @@ def table(name: str) -> TableRecord:
 
 
 def node(name: str, *inputs: str, hidden: bool = False) -> NodeRecord:
-    return NodeRecord(name, hidden, f"/nodes/{name}", f"print of {name}", "{}", inputs, {"input_types": {}, "n": [1, None]})
+    return NodeRecord(
+        name, hidden, f"/nodes/{name}", f"print of {name}", "{}", inputs, {"input_types": {}, "n": [1, None]}
+    )
 
 
 def view(name: str, *reads: str, nodes: tuple[str, ...] = ()) -> ViewRecord:
@@ -57,7 +59,9 @@ def test_a_new_catalog_is_empty(catalog: Catalog) -> None:
 
 def test_everything_survives_reopening(catalog: Catalog, url: str) -> None:
     catalog.add_table(table("T"))
-    catalog.put_view(view("V", "t", nodes=("__node_h",)), [node("__node_h", "t", hidden=True), node("v", "__node_h")], replace=False)
+    catalog.put_view(
+        view("V", "t", nodes=("__node_h",)), [node("__node_h", "t", hidden=True), node("v", "__node_h")], replace=False
+    )
     epoch = catalog.begin_epoch()
     catalog.publish(epoch, publication(epoch, 4))
     before, history = catalog.world(), catalog.history()
@@ -141,7 +145,11 @@ def test_a_view_is_put_whole_or_not_at_all(catalog: Catalog) -> None:
     broken = Publication(history=[replace(done("v", 1), view=None)])  # type: ignore[arg-type]
     with pytest.raises(Exception, match="NOT NULL"):
         catalog.put_view(
-            replace(view("v", "t"), query="other"), [node("v", "t")], replace=True, epoch=catalog.begin_epoch(), publication=broken
+            replace(view("v", "t"), query="other"),
+            [node("v", "t")],
+            replace=True,
+            epoch=catalog.begin_epoch(),
+            publication=broken,
         )
     assert catalog.world() == before
 

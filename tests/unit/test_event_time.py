@@ -88,5 +88,7 @@ def test_each_select_has_its_own_event_time() -> None:
 
 
 def test_the_tree_and_the_text_agree() -> None:
-    query = "SELECT TUMBLE_START(ts, INTERVAL '1 second') AS s, MAX(p) AS m FROM t GROUP BY TUMBLE(ts, INTERVAL '1 second')"
+    query = (
+        "SELECT TUMBLE_START(ts, INTERVAL '1 second') AS s, MAX(p) AS m FROM t GROUP BY TUMBLE(ts, INTERVAL '1 second')"
+    )
     assert parse_query(query).sql(dialect="spark") == spark_text(query)

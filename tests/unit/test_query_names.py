@@ -49,7 +49,10 @@ def test_table_names(query: str, names: list[str]) -> None:
         ("SELECT t FROM t WHERE t.t = 't'", "SELECT t FROM x_t AS `t` WHERE t.t = 't'"),
         ("WITH t AS (SELECT * FROM t) SELECT * FROM t", "WITH t AS (SELECT * FROM x_t AS `t`) SELECT * FROM t"),
         ("SELECT a FROM t AS s(a, b)", "SELECT a FROM x_t AS s(a, b)"),
-        ("SELECT x FROM t WHERE x IN (SELECT y FROM u)", "SELECT x FROM x_t AS `t` WHERE x IN (SELECT y FROM x_u AS `u`)"),
+        (
+            "SELECT x FROM t WHERE x IN (SELECT y FROM u)",
+            "SELECT x FROM x_t AS `t` WHERE x IN (SELECT y FROM x_u AS `u`)",
+        ),
         ("SELECT 'é', '日本' FROM t", "SELECT 'é', '日本' FROM x_t AS `t`"),
         ("SELECT 1 /* t */ FROM t /* t */", "SELECT 1 /* t */ FROM x_t AS `t` /* t */"),
     ],

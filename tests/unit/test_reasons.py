@@ -77,7 +77,12 @@ def test_the_reason(query: str, code: str, words: str) -> None:
 @pytest.mark.parametrize(("query", "code", "words"), REASONS[:30:4])
 @pytest.mark.parametrize(
     "around",
-    ["SELECT * FROM ({}) AS q", "WITH q AS ({}) SELECT * FROM q", "SELECT a FROM t UNION ALL ({})", "SELECT DISTINCT * FROM ({})"],
+    [
+        "SELECT * FROM ({}) AS q",
+        "WITH q AS ({}) SELECT * FROM q",
+        "SELECT a FROM t UNION ALL ({})",
+        "SELECT DISTINCT * FROM ({})",
+    ],
 )
 def test_the_reason_is_found_below_the_top(query: str, code: str, words: str, around: str) -> None:
     with pytest.raises(Unsupported) as caught:

@@ -1,0 +1,129 @@
+"""Names, dependencies, policies, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import penstock
+from oracle import assert_all_fresh, assert_fresh, rows
+
+
+@pytest.fixture
+def t(db: penstock.Database) -> penstock.Database:
+    db.sql("CREATE TABLE t (k INT, x INT)")
+    db.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    return db
+
+
+def test_names_are_unique_and_unknown_ones_refused(t: penstock.Database) -> None:
+    t.create_view("v", "SELECT k FROM T")
+    for statement in (
+        "CREATE TABLE V (a INT)",
+        "CREATE MATERIALIZED VIEW t AS SELECT 1 AS a",
+        "CREATE TABLE t (a INT)",
+    ):
+        with pytest.raises(penstock.AlreadyExistsError, match="taken|exists already"):
+            t.sql(statement)
+    with pytest.raises(penstock.AlreadyExistsError):
+        t.create_view("V", "SELECT x FROM t")
+    assert "exists already" in str(t.sql("CREATE MATERIALIZED VIEW IF NOT EXISTS v AS SELECT x FROM t"))
+    with pytest.raises(penstock.NotFoundError, match="no table or view 'nothing'"):
+        t.create_view("w", "SELECT a FROM nothing")
+    with pytest.raises(penstock.NotFoundError, match="no materialized view 'w'"):
+        t.refresh("w")
+
+
+def test_drop_respects_readers(t: penstock.Database, warehouse: Path) -> None:
+    t.create_view("a", "SELECT k, SUM(x) AS s FROM t GROUP BY k HAVING SUM(x) > 0")
+    t.create_view("b", "SELECT s FROM a")
+    t.create_view("c", "SELECT s FROM b")
+    with pytest.raises(penstock.DependencyError, match="'b' reads it"):
+        t.sql("DROP MATERIALIZED VIEW a")
+    with pytest.raises(penstock.DependencyError, match="'a' reads it"):
+        t.sql("DROP TABLE t")
+    assert str(t.sql("DROP MATERIALIZED VIEW a CASCADE")) == "dropped a, b, c"
+    assert t.status() == []
+    assert not list((warehouse / "views").iterdir())
+    assert not list((warehouse / "nodes").iterdir())
+    t.sql("DROP TABLE t")
+    assert not list((warehouse / "tables").iterdir())
+
+
+def test_replacing_keeps_the_graph_sound(t: penstock.Database) -> None:
+    t.create_view("a", "SELECT k, x FROM t")
+    t.create_view("b", "SELECT k, x AS y FROM a")
+    with pytest.raises(penstock.DependencyError, match="would read itself"):
+        t.sql("CREATE OR REPLACE MATERIALIZED VIEW a AS SELECT k, y AS x FROM b")
+    with pytest.raises(penstock.DependencyError, match="'b' reads its column 'x'"):
+        t.sql("CREATE OR REPLACE MATERIALIZED VIEW a AS SELECT k FROM t")
+    with pytest.raises(penstock.PenstockError, match="not created"):
+        t.sql("CREATE OR REPLACE MATERIALIZED VIEW a AS SELECT k, CAST(x / (x - 1) AS INT) AS x FROM t")
+    assert rows(t.table("a")) == [(1, 1), (2, 2)]
+    t.sql("CREATE OR REPLACE MATERIALIZED VIEW a AS SELECT k, x + 10 AS x FROM t")
+    t.refresh()
+    assert_fresh(t, "b", "REINITIALIZE")
+    t.sql("INSERT INTO t VALUES (3, 3)")
+    t.refresh()
+    assert_all_fresh(t, "INCREMENTAL")
+
+
+def test_a_view_is_written_by_its_refresh_only(t: penstock.Database) -> None:
+    t.create_view("v", "SELECT k FROM t")
+    for statement in ("INSERT INTO v VALUES (1)", "DELETE FROM v", "UPDATE v SET k = 1", "TRUNCATE TABLE v"):
+        with pytest.raises(penstock.NotSupportedError, match="materialized view"):
+            t.sql(statement)
+    with pytest.raises(penstock.NotFoundError, match="DROP MATERIALIZED VIEW"):
+        t.sql("DROP TABLE v")
+
+
+def test_policies(t: penstock.Database) -> None:
+    ranked = "SELECT k, RANK() OVER (ORDER BY x) AS place FROM t"
+    with pytest.raises(penstock.NotIncrementalError, match="RANK") as refused:
+        t.sql(f"CREATE MATERIALIZED VIEW strict AS {ranked} REFRESH POLICY INCREMENTAL STRICT")
+    assert refused.value.code == "WINDOW_FUNCTION"
+    with pytest.raises(penstock.DefinitionError, match="REFRESH POLICY FULL"):
+        t.create_view("random", "SELECT k, RAND() AS r FROM t")
+    t.create_view("random", "SELECT k, RAND() AS r FROM t", policy="FULL")
+    t.create_view("ranked", ranked)
+    t.create_view("always", "SELECT k FROM t", policy="FULL")
+    t.create_view("strict", "SELECT k FROM ranked", policy="INCREMENTAL STRICT")
+    assert {r.action for r in t.refresh().values()} == {"FULL", "NO_DATA"}
+    assert [t.history(v, 1)[0].action for v in ("ranked", "always", "random")] == ["NO_DATA", "FULL", "FULL"]
+    t.sql("INSERT INTO t VALUES (0, 0)")
+    t.refresh()
+    assert_fresh(t, "always", "FULL")
+    assert_fresh(t, "ranked", "FULL")
+    assert t.history("ranked", 1)[0].reason == "WINDOW_FUNCTION"
+    assert_fresh(t, "strict", "INCREMENTAL")
+
+
+def test_a_view_without_data_is_filled_by_its_first_refresh(t: penstock.Database) -> None:
+    t.sql("CREATE MATERIALIZED VIEW v COMMENT 'later' AS SELECT k FROM t WITH NO DATA")
+    with pytest.raises(penstock.DefinitionError, match="WITH NO DATA"):
+        t.table("v")
+    t.sql("REFRESH MATERIALIZED VIEW v")
+    assert_fresh(t, "v", "FULL")
+    t.sql("REFRESH MATERIALIZED VIEW v FULL")
+    assert t.history("v", 1)[0].reason == "REQUESTED"
+
+
+def test_show_describe_and_explain(t: penstock.Database) -> None:
+    t.sql("CREATE MATERIALIZED VIEW v (a COMMENT 'the key', n) COMMENT 'c' TBLPROPERTIES ('p' = 'q') "
+          "AS SELECT k, COUNT(*) FROM t GROUP BY k")  # fmt: skip
+    assert t.table("v").columns == ["a", "n"]
+    shown = {name: t.sql(f"{text}").collect() for name, text in {  # type: ignore[union-attr]
+        "views": "SHOW MATERIALIZED VIEWS", "deps": "SHOW DEPENDENCIES FOR v", "tables": "SHOW TABLES",
+        "history": "SHOW REFRESH HISTORY FOR v LIMIT 1", "describe": "DESCRIBE MATERIALIZED VIEW v",
+        "explain": "EXPLAIN MATERIALIZED VIEW v",
+        "planned": "EXPLAIN CREATE MATERIALIZED VIEW w AS SELECT DISTINCT x FROM t",
+    }.items()}  # fmt: skip
+    assert [r["name"] for r in shown["views"]] == ["v"]
+    assert [(r["direction"], r["other"]) for r in shown["deps"]] == [("reads", "t")]
+    assert [r["name"] for r in shown["tables"]] == ["t"]
+    assert [r["action"] for r in shown["history"]] == ["FULL"]
+    assert tuple(shown["describe"][0]) == ("a", "int", "the key")
+    assert "maintained incrementally" in shown["explain"][0][0]
+    assert any("distinct rows of t" in r[0] for r in shown["planned"])
+    assert [v.name for v in t.status()] == ["v"]
