@@ -74,7 +74,7 @@ def test_an_ungrouped_aggregate_has_one_row_also_over_nothing(db: penstock.Datab
 def test_the_extreme_goes_with_and_without_ties(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, k STRING, x INT)")
     db.sql(
-        "INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 5), (3, 'a', 5), (4, 'b', 7), (5, 'c', NULL), (6, 'c', 2), (7, 'd', 3)"
+        "INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 5), (3, 'a', 5), (4, 'b', 7), (5, 'c', NULL), (6, 'c', 2), (7, 'd', 3)"  # noqa: E501
     )
     db.sql("CREATE MATERIALIZED VIEW lows AS SELECT k, MIN(x) AS low FROM t GROUP BY k")
     db.sql("CREATE MATERIALIZED VIEW highs AS SELECT k, MAX(x) AS high FROM t GROUP BY k")

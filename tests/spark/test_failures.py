@@ -116,7 +116,7 @@ def test_a_source_whose_directory_is_gone(db: penstock.Database, tmp_path: Path)
     db.sql("INSERT INTO away VALUES (1)")
     db.create_view("v", "SELECT a FROM away")
     shutil.move(place, tmp_path / "elsewhere")
-    with pytest.raises(penstock.RefreshError, match="table 'away'.*directory is gone"):
+    with pytest.raises(penstock.RefreshError, match=r"table 'away'.*directory is gone"):
         db.refresh()
     with pytest.raises(penstock.SourceError, match="directory is gone"):
         db.sql("SELECT * FROM away")

@@ -23,7 +23,7 @@ def test_averages_of_decimals_round_as_spark_rounds(db: penstock.Database) -> No
     chance = Random(11)
     names = [f"d{p}_{s}" for p, s in DECIMALS]
     db.sql(
-        f"CREATE TABLE t (k INT, {', '.join(f'{n} DECIMAL({p},{s})' for n, (p, s) in zip(names, DECIMALS, strict=True))})"
+        f"CREATE TABLE t (k INT, {', '.join(f'{n} DECIMAL({p},{s})' for n, (p, s) in zip(names, DECIMALS, strict=True))})"  # noqa: E501
     )
     averages = ", ".join(f"AVG({n}) AS a_{n}" for n in names)
     small = ", ".join(f"AVG({n}) AS a_{n}" for n, (p, s) in zip(names, DECIMALS, strict=True) if p <= 27 and s <= 13)
@@ -55,7 +55,7 @@ def test_sums_of_integers_near_the_limits(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (k BIGINT, x BIGINT, i INT, b TINYINT)")
     db.sql(f"INSERT INTO t VALUES (1, {most}, 2147483647, 127), ({most}, {most - 1}, -2147483648, -128), (-1, 1, 0, 0)")
     db.sql(
-        "CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s, AVG(x) AS a, SUM(i) AS si, SUM(b) AS sb, AVG(i) AS ai FROM t GROUP BY k"
+        "CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s, AVG(x) AS a, SUM(i) AS si, SUM(b) AS sb, AVG(i) AS ai FROM t GROUP BY k"  # noqa: E501
     )
     after(
         db,

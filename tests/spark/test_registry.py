@@ -24,7 +24,7 @@ def test_names_are_unique_and_unknown_ones_refused(t: penstock.Database) -> None
         "CREATE MATERIALIZED VIEW t AS SELECT 1 AS a",
         "CREATE TABLE t (a INT)",
     ):
-        with pytest.raises(penstock.AlreadyExistsError, match="taken|exists already"):
+        with pytest.raises(penstock.AlreadyExistsError, match=r"taken|exists already"):
             t.sql(statement)
     with pytest.raises(penstock.AlreadyExistsError):
         t.create_view("V", "SELECT x FROM t")

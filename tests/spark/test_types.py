@@ -10,17 +10,17 @@ SIMPLE = {
     "d": "DECIMAL(38,10)", "dt": "DATE", "ts": "TIMESTAMP",
 }  # fmt: skip
 OTHER = {
-    "n": "TIMESTAMP_NTZ", "y": "BINARY", "f": "FLOAT", "a": "ARRAY<STRUCT<p: INT, q: DOUBLE>>", "st": "STRUCT<x: STRING, z: DATE>",
+    "n": "TIMESTAMP_NTZ", "y": "BINARY", "f": "FLOAT", "a": "ARRAY<STRUCT<p: INT, q: DOUBLE>>", "st": "STRUCT<x: STRING, z: DATE>",  # noqa: E501
 }  # fmt: skip
 SIMPLE_ROWS = [
-    r"-9223372036854775808L, -2147483648, -128, true, 'it\'s \\ \n\t%', 'ab', '', -0.0000000001BD, DATE'0001-01-01', TIMESTAMP'0001-01-01 00:00:00'",
-    "9223372036854775807L, 2147483647, 127, false, '日本 é 🙂', 'abcde', 'x  ', 9999999999999999999999999999.9999999999BD, DATE'9999-12-31', "
+    r"-9223372036854775808L, -2147483648, -128, true, 'it\'s \\ \n\t%', 'ab', '', -0.0000000001BD, DATE'0001-01-01', TIMESTAMP'0001-01-01 00:00:00'",  # noqa: E501
+    "9223372036854775807L, 2147483647, 127, false, '日本 é 🙂', 'abcde', 'x  ', 9999999999999999999999999999.9999999999BD, DATE'9999-12-31', "  # noqa: E501
     "TIMESTAMP'9999-12-31 23:59:59.999999'",
     "0, 0, 0, NULL, '', '', 'null', 0, DATE'1970-01-01', TIMESTAMP'1969-12-31 23:59:59.999999'",
     "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL",
 ]
 OTHER_ROWS = [
-    "TIMESTAMP_NTZ'1582-10-15 12:00:00.5', X'00FF', float('NaN'), array(named_struct('p', 1, 'q', -0.0D)), named_struct('x', 'a', 'z', NULL)",
+    "TIMESTAMP_NTZ'1582-10-15 12:00:00.5', X'00FF', float('NaN'), array(named_struct('p', 1, 'q', -0.0D)), named_struct('x', 'a', 'z', NULL)",  # noqa: E501
     "TIMESTAMP_NTZ'9999-12-31 00:00:00', X'', -0.0, array(), named_struct('x', NULL, 'z', DATE'2024-02-29')",
     "TIMESTAMP_NTZ'1970-01-01 00:00:00', X'61', 1.5, array(NULL, named_struct('p', NULL, 'q', double('NaN'))), NULL",
     "NULL, NULL, NULL, NULL, NULL",
@@ -36,7 +36,7 @@ def a_story_of(db: penstock.Database, columns: dict[str, str], values: list[str]
     db.create_view("as_they_are", f"SELECT {listed} FROM t")
     db.create_view(
         "extremes",
-        f"SELECT id % 2 AS k, {', '.join(f'MIN({c}) AS lo_{c}, MAX({c}) AS hi_{c}' for c in columns)} FROM t GROUP BY 1",
+        f"SELECT id % 2 AS k, {', '.join(f'MIN({c}) AS lo_{c}, MAX({c}) AS hi_{c}' for c in columns)} FROM t GROUP BY 1",  # noqa: E501
     )
     matches = " AND ".join(f"x.{c} <=> y.{c}" for c in columns)
     db.create_view("matched", f"SELECT x.id AS a, y.id AS b FROM t AS x JOIN t AS y ON {matches}")
@@ -57,7 +57,7 @@ def test_types_that_are_compared_by_joins(db: penstock.Database) -> None:
 def test_types_without_order_or_equality(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, m MAP<STRING, DOUBLE>, v VARIANT)")
     db.sql(
-        "INSERT INTO t VALUES (1, map('a', 1D, 'b', double('NaN')), parse_json('{\"a\": [1, null]}')), (2, map(), NULL), (3, NULL, parse_json('1'))"
+        "INSERT INTO t VALUES (1, map('a', 1D, 'b', double('NaN')), parse_json('{\"a\": [1, null]}')), (2, map(), NULL), (3, NULL, parse_json('1'))"  # noqa: E501
     )
     db.create_view("as_they_are", "SELECT m, v FROM t")
     db.create_view("joined", "SELECT x.m, y.v FROM t AS x JOIN t AS y ON x.id = y.id")

@@ -38,7 +38,7 @@ def node(name: str, *inputs: str, hidden: bool = False) -> NodeRecord:
 
 def view(name: str, *reads: str, nodes: tuple[str, ...] = ()) -> ViewRecord:
     return ViewRecord(
-        name.lower(), name, f"SELECT 1 FROM {', '.join(reads)}", (("a", "int", "the a"), ("b", "string", None)), "why", {"x": "y"},
+        name.lower(), name, f"SELECT 1 FROM {', '.join(reads)}", (("a", "int", "the a"), ("b", "string", None)), "why", {"x": "y"},  # noqa: E501
         "MANUAL", "AUTO", reads, (*nodes, name.lower()), None, None, WHEN,
     )  # fmt: skip
 
@@ -209,7 +209,7 @@ def test_names_that_are_unknown(catalog: Catalog) -> None:
     catalog.add_table(table("Orders"))
     world = catalog.world()
     assert world.resolve("ORDERS") == "orders"
-    with pytest.raises(NotFoundError, match="'x'.*Orders"):
+    with pytest.raises(NotFoundError, match=r"'x'.*Orders"):
         world.resolve("x")
     with pytest.raises(NotFoundError, match="is a table"):
         world.view_key("orders")

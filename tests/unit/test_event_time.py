@@ -56,7 +56,7 @@ def test_wrong_intervals(call: str) -> None:
 
 def test_first_and_last_by_event_time() -> None:
     text = spark_text(
-        "SELECT s, FIRST_VALUE(p) AS o, LAST_VALUE(p) AS c, FIRST(p) + 1 AS f FROM t GROUP BY s, TUMBLE(ts, INTERVAL '1 second')"
+        "SELECT s, FIRST_VALUE(p) AS o, LAST_VALUE(p) AS c, FIRST(p) + 1 AS f FROM t GROUP BY s, TUMBLE(ts, INTERVAL '1 second')"  # noqa: E501
     )
     pair = "STRUCT(ts AS at, p AS value)"
     assert text == (
@@ -79,7 +79,7 @@ def test_first_value_elsewhere_is_sparks_own() -> None:
 
 def test_each_select_has_its_own_event_time() -> None:
     text = spark_text(
-        "SELECT FIRST_VALUE(o) AS o FROM (SELECT TUMBLE_START(ts, INTERVAL '1 second') AS bar, FIRST_VALUE(p) AS o FROM t "
+        "SELECT FIRST_VALUE(o) AS o FROM (SELECT TUMBLE_START(ts, INTERVAL '1 second') AS bar, FIRST_VALUE(p) AS o FROM t "  # noqa: E501
         "GROUP BY TUMBLE(ts, INTERVAL '1 second')) GROUP BY TUMBLE(bar, INTERVAL '1 minute')"
     )
     assert "MIN(STRUCT(bar AS at, o AS value)).value AS o" in text

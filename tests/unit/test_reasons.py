@@ -104,8 +104,8 @@ def test_the_construct_is_named_as_spark_names_it(name: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "RAND()", "RANDN(3)", "UUID()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "CURRENT_DATE", "NOW()", "CURDATE()",
-        "LOCALTIMESTAMP()", "UNIX_TIMESTAMP()", "MONOTONICALLY_INCREASING_ID()", "SPARK_PARTITION_ID()", "INPUT_FILE_NAME()",
+        "RAND()", "RANDN(3)", "UUID()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "CURRENT_DATE", "NOW()", "CURDATE()",  # noqa: E501
+        "LOCALTIMESTAMP()", "UNIX_TIMESTAMP()", "MONOTONICALLY_INCREASING_ID()", "SPARK_PARTITION_ID()", "INPUT_FILE_NAME()",  # noqa: E501
         "SHUFFLE(ARRAY(a))", "CURRENT_USER()", "a + CAST(RAND() AS INT)", "CASE WHEN RAND() > 0.5 THEN a END",
         "DATE_TRUNC('day', CURRENT_TIMESTAMP)", "RANDOM()", "UNIFORM(1, 2)", "VERSION()", "CURRENT_TIME()",
         "SESSION_USER()", "CURRENT_CATALOG()", "USER()", "CURRENT_USER", "RANDSTR(3)",

@@ -17,7 +17,7 @@ def view(text: str) -> s.CreateView:
 
 @pytest.mark.parametrize(
     "text",
-    ["SELECT 1", "select a from t;", "WITH a AS (SELECT 1) SELECT * FROM a", "VALUES (1), (2)", "(SELECT 1) UNION (SELECT 2)",
+    ["SELECT 1", "select a from t;", "WITH a AS (SELECT 1) SELECT * FROM a", "VALUES (1), (2)", "(SELECT 1) UNION (SELECT 2)",  # noqa: E501
      "FROM t SELECT a", "TABLE t", "-- why\nSELECT 1", "/* why */ SELECT 1"],
 )  # fmt: skip
 def test_queries(text: str) -> None:
@@ -105,8 +105,8 @@ def test_create_view_in_short() -> None:
 
 def test_create_view_with_every_clause_that_is_supported() -> None:
     found = view(
-        "CREATE OR REPLACE MATERIALIZED VIEW v (a COMMENT 'the a', `b c`) COMMENT 'it''s' TBLPROPERTIES ('x.y' = 'z', n = 3) "
-        "AS SELECT a, b FROM t WHERE c = 'REFRESH POLICY' REFRESH MANUAL REFRESH POLICY INCREMENTAL STRICT WITH NO DATA;"
+        "CREATE OR REPLACE MATERIALIZED VIEW v (a COMMENT 'the a', `b c`) COMMENT 'it''s' TBLPROPERTIES ('x.y' = 'z', n = 3) "  # noqa: E501
+        "AS SELECT a, b FROM t WHERE c = 'REFRESH POLICY' REFRESH MANUAL REFRESH POLICY INCREMENTAL STRICT WITH NO DATA;"  # noqa: E501
     )
     assert found.columns == (("a", "the a"), ("b c", None))
     assert (found.comment, found.properties) == ("it's", (("x.y", "z"), ("n", "3")))
