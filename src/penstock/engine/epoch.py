@@ -111,8 +111,11 @@ class Epoch:
             node = self._world.nodes[name]
             self._relations[name] = Relation(name, node.path, node.version)
         for name in request.nodes:
+            frontier = self._world.frontiers.get(name, {})
             for relation, columns in self._world.nodes[name].details["input_types"].items():
-                self._relations[relation].columns.update(columns)
+                if relation in frontier:
+                    needed = self._relations[relation].columns.setdefault(frontier[relation].version, set())
+                    needed.update(columns)
 
     @property
     def _inputs(self) -> Inputs:

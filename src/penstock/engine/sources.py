@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -14,7 +13,7 @@ from penstock.plan.operators import Scan
 from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.changes import Change, read_change
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
 
 
@@ -31,8 +30,8 @@ class Relation:
     in_memory: bool = False
     """Whether ``delta`` is the change from ``before`` to ``after`` (None then means: nothing changed)."""
     error: PenstockError | None = None
-    columns: set[str] = field(default_factory=set)
-    """The columns that some reader needs."""
+    columns: dict[int, set[str]] = field(default_factory=dict)
+    """The columns that readers need, by the version up to which they have read."""
 
 
 class Inputs:
@@ -50,9 +49,6 @@ class Inputs:
     def __getitem__(self, name: str) -> Relation:
         return self._relations[name]
 
-    def need(self, name: str, columns: Iterable[str]) -> None:
-        self._relations[name].columns.update(columns)
-
     def change(self, name: str, since: int) -> Delta | None:
         """The change of a relation since a version; None when it is known to be empty."""
         relation = self._relations[name]
@@ -68,7 +64,9 @@ class Inputs:
     def _read(self, relation: Relation, since: int) -> Delta | None:
         assert relation.after is not None
         before = Snapshot(relation.path, since)
-        columns = sorted(relation.columns)
+        # A column that is gone fails the view that needs it, not those that share the change with it.
+        present = {name.lower() for name in schema_of(relation.after).names}
+        columns = sorted(c for c in relation.columns[since] if c.lower() in present)
         change = read_change(self._spark, before, relation.after, columns)
         if change.rows is None:
             return None
