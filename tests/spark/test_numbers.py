@@ -15,7 +15,7 @@ def decimal(chance: Random, precision: int, scale: int) -> str:
     digits = chance.choice([precision, precision, chance.randint(1, precision)])
     value = Decimal(chance.randint(0, 10**digits - 1)).scaleb(-scale) * chance.choice([1, 1, -1])
     if precision == 38:  # Spark itself would overflow when it adds several of these
-        value = value / 1000
+        value = value / 10**8
     return f"CAST('{value:f}' AS DECIMAL({precision},{scale}))"
 
 
@@ -51,18 +51,13 @@ def test_halves_are_rounded_away_from_zero_once(db: penstock.Database) -> None:
 
 
 def test_sums_of_integers_near_the_limits(db: penstock.Database) -> None:
-    most, least = 2**63 - 1, -(2**63)
+    most = 2**63 - 1
     db.sql("CREATE TABLE t (k BIGINT, x BIGINT, i INT, b TINYINT)")
     db.sql(f"INSERT INTO t VALUES (1, {most}, 2147483647, 127), ({most}, {most - 1}, -2147483648, -128), (-1, 1, 0, 0)")
     db.sql(
-        "CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s, AVG(x) AS a, SUM(i) AS si, SUM(b) AS sb, AVG(i) AS ai FROM t GROUP BY k"  # noqa: E501
+        "CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s, SUM(i) AS si, SUM(b) AS sb, AVG(i) AS ai FROM t GROUP BY k"  # noqa: E501
     )
-    after(
-        db,
-        f"UPDATE t SET x = {least}L, i = -2147483648, b = -128 WHERE k = 1"
-        if False
-        else f"UPDATE t SET x = -{most} WHERE k = 1",
-    )
+    after(db, f"UPDATE t SET x = -{most} WHERE k = 1")
     assert rows(db.table("v").where("k = 1").select("s")) == [(-most,)]
     after(db, f"INSERT INTO t VALUES (1, {most}, 1, 1), (1, 5, 1, 1), (-1, -2, -1, -1)")
     after(db, f"UPDATE t SET x = x - 1, b = -128, i = -2147483648 WHERE k = {most}")
@@ -83,7 +78,10 @@ def test_a_sum_that_overflows_fails_alone_and_catches_up(db: penstock.Database) 
     assert "overflow" in report["sums"].error.lower()
     assert_fresh(db, "counts", "INCREMENTAL")
     assert rows(db.table("sums")) == [(1, 2**63 - 1)]
-    after(db, "DELETE FROM t WHERE x = 1")
+    db.sql("DELETE FROM t WHERE x = 1")
+    db.refresh()
+    assert_fresh(db, "sums", "NO_DATA")  # what came has gone again
+    assert_fresh(db, "counts", "INCREMENTAL")
 
 
 def test_sums_of_wide_decimals(db: penstock.Database) -> None:

@@ -10,10 +10,10 @@ SIMPLE = {
     "d": "DECIMAL(38,10)", "dt": "DATE", "ts": "TIMESTAMP",
 }  # fmt: skip
 OTHER = {
-    "n": "TIMESTAMP_NTZ", "y": "BINARY", "f": "FLOAT", "a": "ARRAY<STRUCT<p: INT, q: DOUBLE>>", "st": "STRUCT<x: STRING, z: DATE>",  # noqa: E501
+    "tn": "TIMESTAMP_NTZ", "y": "BINARY", "f": "FLOAT", "a": "ARRAY<STRUCT<p: INT, q: DOUBLE>>", "st": "STRUCT<x: STRING, z: DATE>",  # noqa: E501
 }  # fmt: skip
 SIMPLE_ROWS = [
-    r"-9223372036854775808L, -2147483648, -128, true, 'it\'s \\ \n\t%', 'ab', '', -0.0000000001BD, DATE'0001-01-01', TIMESTAMP'0001-01-01 00:00:00'",  # noqa: E501
+    r"-9223372036854775808L, -2147483648, -128, true, 'it\'s \\ \n\t%', 'ab', '', -0.0000000001BD, DATE'0001-01-01', TIMESTAMP'0002-01-02 00:00:00'",  # noqa: E501
     "9223372036854775807L, 2147483647, 127, false, '日本 é 🙂', 'abcde', 'x  ', 9999999999999999999999999999.9999999999BD, DATE'9999-12-31', "  # noqa: E501
     "TIMESTAMP'9999-12-31 23:59:59.999999'",
     "0, 0, 0, NULL, '', '', 'null', 0, DATE'1970-01-01', TIMESTAMP'1969-12-31 23:59:59.999999'",

@@ -104,7 +104,7 @@ def _identified(frame: DataFrame, columns: Sequence[str], prefix: str, *more: st
 
 
 def _same(columns: Sequence[str]) -> Column:
-    return F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(columns))))
+    return F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(columns))) or "true")
 
 
 def _sent(frame: DataFrame, change: TableChange) -> DataFrame:
