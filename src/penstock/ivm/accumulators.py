@@ -130,8 +130,9 @@ def _exact_quotient(scale: int, value_type: str) -> str:
     Spark's decimal division would round early when the types grow too wide. So the whole part, which divides without
     rest, and the fraction, whose digits fit, are divided apart.
     """
+    # Whole and fraction have 33 + 4 digits: one more is what their sum needs, and all that Spark has.
     rest = "({sum} % CAST({count} AS DECIMAL(20,0)))"
-    whole = f"CAST(({{sum}} - {rest}) / CAST({{count}} AS DECIMAL(20,0)) AS DECIMAL({38 - scale - 4},0))"
+    whole = f"CAST(({{sum}} - {rest}) / CAST({{count}} AS DECIMAL(20,0)) AS DECIMAL({33 - scale},0))"
     fraction = (
         f"CAST(CAST({rest} AS DECIMAL({10 + scale},{scale})) / CAST({{count}} AS DECIMAL(14,0)) "
         f"AS DECIMAL({scale + 5},{scale + 4}))"
