@@ -59,7 +59,8 @@ def test_sums_of_integers_near_the_limits(db: penstock.Database) -> None:
     )
     after(db, f"UPDATE t SET x = -{most} WHERE k = 1")
     assert rows(db.table("v").where("k = 1").select("s")) == [(-most,)]
-    after(db, f"INSERT INTO t VALUES (1, {most}, 1, 1), (1, 5, 1, 1), (-1, -2, -1, -1)")
+    # No order of adding these overflows: Spark itself fails where one does.
+    after(db, f"INSERT INTO t VALUES (1, {most}, 1, 1), (1, 0, 1, 1), (-1, -2, -1, -1)")
     after(db, f"UPDATE t SET x = x - 1, b = -128, i = -2147483648 WHERE k = {most}")
     after(db, "DELETE FROM t WHERE x < 0")
 
