@@ -7,6 +7,7 @@ from random import Random
 
 import penstock
 from oracle import after, assert_fresh, rows
+from unverified import not_seen_to_pass
 
 DECIMALS = [(1, 0), (1, 1), (5, 2), (9, 9), (10, 0), (18, 6), (20, 10), (27, 13), (27, 0), (28, 14), (38, 18), (38, 0)]
 
@@ -19,6 +20,7 @@ def decimal(chance: Random, precision: int, scale: int) -> str:
     return f"CAST('{value:f}' AS DECIMAL({precision},{scale}))"
 
 
+@not_seen_to_pass
 def test_averages_of_decimals_round_as_spark_rounds(db: penstock.Database) -> None:
     chance = Random(11)
     names = [f"d{p}_{s}" for p, s in DECIMALS]
@@ -50,6 +52,7 @@ def test_halves_are_rounded_away_from_zero_once(db: penstock.Database) -> None:
     assert rows(db.table("v"))[0][1] == Decimal("-0.0001")
 
 
+@not_seen_to_pass
 def test_sums_of_integers_near_the_limits(db: penstock.Database) -> None:
     most = 2**63 - 1
     db.sql("CREATE TABLE t (k BIGINT, x BIGINT, i INT, b TINYINT)")
@@ -94,6 +97,7 @@ def test_sums_of_wide_decimals(db: penstock.Database) -> None:
     after(db, f"INSERT INTO t VALUES (1, {nines}BD), (2, 1)", "DELETE FROM t WHERE x < 0")
 
 
+@not_seen_to_pass
 def test_floats(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, k DOUBLE, x DOUBLE, f FLOAT)")
     db.sql(
