@@ -20,7 +20,6 @@ def decimal(chance: Random, precision: int, scale: int) -> str:
     return f"CAST('{value:f}' AS DECIMAL({precision},{scale}))"
 
 
-@not_seen_to_pass
 def test_averages_of_decimals_round_as_spark_rounds(db: penstock.Database) -> None:
     chance = Random(11)
     names = [f"d{p}_{s}" for p, s in DECIMALS]
