@@ -14,6 +14,9 @@ import penstock
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with penstock.connect(tmp_path_factory.mktemp("keeper")) as keeper:
+        # The tests run hundreds of different queries on a few rows: compiling each would take longer than running it.
+        keeper.spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        keeper.spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         yield keeper.spark
 
 

@@ -10,10 +10,11 @@ import datetime
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql.types import VariantVal
 
 import penstock
 from penstock.catalog import Frontier, World
@@ -78,34 +79,52 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
 
 def defining_query(db: penstock.Database, world: World, key: str, top: str) -> DataFrame:
     """The rows of a view's query on the source versions that the view ``top`` has consumed."""
-    views: dict[str, str] = {}
+    sources = world.views_graph().ancestors([key]) & set(world.tables)
+    versions = sorted(
+        (world.tables[s].path, world.frontiers[top][s].table_id, world.frontiers[top][s].version) for s in sources
+    )
+    below = sorted((k, world.views[k].query) for k in world.views_graph().ancestors([key]) & set(world.views))
 
-    def replace(name: str) -> str:
-        read = name.lower()
-        if read in world.tables:
-            frame = _source(db, world.tables[read].path, world.frontiers[top][read])
-        else:
-            frame = defining_query(db, world, read, top)
-            frame = frame.toDF(*[column for column, _, _ in world.views[read].columns])
-        views[read] = re.sub(r"\W", "_", f"oracle_{len(views)}_{read}_{key}")
-        frame.createOrReplaceTempView(views[read])
-        return views[read]
+    def compute() -> DataFrame:
+        views: dict[str, str] = {}
 
-    return db.spark.sql(substitute_tables(spark_text(world.views[key].query), replace))
+        def replace(name: str) -> str:
+            read = name.lower()
+            if read in world.tables:
+                frame = _source(db, world.tables[read].path, world.frontiers[top][read])
+            else:
+                frame = defining_query(db, world, read, top)
+                frame = frame.toDF(*[column for column, _, _ in world.views[read].columns])
+            views[read] = re.sub(r"\W", "_", f"oracle_{len(views)}_{read}_{key}")
+            frame.createOrReplaceTempView(views[read])
+            return views[read]
 
+        return db.spark.sql(substitute_tables(spark_text(world.views[key].query), replace))
 
-_sources: dict[tuple[str, str, int], DataFrame] = {}
+    return _kept((world.views[key].query, *below, *versions), compute)
 
 
 def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
-    """A version of a source table. Opening one takes half a second, and a version never changes: it is kept."""
-    key = (path, consumed.table_id, consumed.version)
-    if key not in _sources:
-        frame = db.spark.read.format("delta").option("versionAsOf", consumed.version).load(path)
-        if len(_sources) > 50:
-            _sources.clear()
-        _sources[key] = frame
-    return _sources[key]
+    """A version of a source table, read by Delta's own reader."""
+
+    def read() -> DataFrame:
+        return db.spark.read.format("delta").option("versionAsOf", consumed.version).load(path)
+
+    return _kept((path, consumed.table_id, consumed.version), read)
+
+
+_frames: dict[Any, DataFrame] = {}
+
+
+def _kept(key: Any, compute: Callable[[], DataFrame]) -> DataFrame:
+    """A version never changes, nor does a query on it: its few rows are computed once and kept on the driver."""
+    if key not in _frames:
+        if len(_frames) > 100:
+            _frames.clear()
+        frame = compute()
+        simple = not any("variant" in kind for kind in types(frame))
+        _frames[key] = frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema) if simple else frame
+    return _frames[key]
 
 
 def _plain(value: Any) -> Any:
@@ -119,4 +138,6 @@ def _plain(value: Any) -> Any:
             return "NaN" if math.isnan(value) else float(f"{value:.11e}")
         case datetime.datetime():
             return value.isoformat()
+        case VariantVal():
+            return value.toJson()
     return value

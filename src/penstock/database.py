@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.catalog import Catalog, HistoryRecord
+from penstock.engine.report import counted
 from penstock.errors import DefinitionError, InternalError, NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
 from penstock.observe.explain import explain as explain_view
@@ -17,7 +18,6 @@ from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
 from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
-from penstock.sql import parse
 from penstock.sql import statements as s
 
 if TYPE_CHECKING:
@@ -149,6 +149,8 @@ class Database:
 
     def sql(self, text: str) -> DataFrame | Done:
         """Run one statement: a DataFrame for queries and SHOW, DESCRIBE, EXPLAIN; a small result for the rest."""
+        from penstock.sql.parser import parse
+
         self._check_open()
         return self._run(parse(text))
 
@@ -275,7 +277,7 @@ class Database:
         row = result.first() if "num_affected_rows" in result.columns else None
         if row is None:
             return Done(f"{statement.verb} done")
-        return Done(f"{statement.verb}: {row['num_affected_rows']} rows", rows=row["num_affected_rows"])
+        return Done(f"{statement.verb}: {counted(row['num_affected_rows'])}", rows=row["num_affected_rows"])
 
     def _create_view(self, statement: s.CreateView) -> Done:
         report = self._engine.create_view(statement)
@@ -283,7 +285,7 @@ class Database:
             state = "created without rows" if not statement.initialize else "exists already"
             return Done(f"materialized view {statement.name} {state}")
         own = report[statement.name]
-        return Done(f"materialized view {statement.name} created: {own.rows_inserted} rows", report=report)
+        return Done(f"materialized view {statement.name} created: {counted(own.rows_inserted)}", report=report)
 
     def _show(self, statement: s.Statement) -> DataFrame:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""

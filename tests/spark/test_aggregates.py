@@ -6,7 +6,6 @@ import pytest
 
 import penstock
 from oracle import after, assert_fresh, rows
-from unverified import not_seen_to_pass
 
 EVERY_AGGREGATE = (
     "COUNT(*) AS n, COUNT(amount) AS known, COUNT_IF(amount > 5) AS large, SUM(amount) AS total, AVG(amount) AS mean, "
@@ -72,7 +71,6 @@ def test_an_ungrouped_aggregate_has_one_row_also_over_nothing(db: penstock.Datab
     assert_fresh(db, "v", "FULL")
 
 
-@not_seen_to_pass
 def test_the_extreme_goes_with_and_without_ties(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, k STRING, x INT)")
     db.sql(

@@ -15,7 +15,6 @@ import pytest
 import penstock
 from oracle import assert_all_fresh, assert_fresh, rows
 from penstock.catalog.leases import Leases
-from unverified import not_seen_to_pass
 
 
 @pytest.fixture
@@ -148,7 +147,6 @@ def test_bad_input_loses_nothing_and_prints_nothing(t: penstock.Database, capfd:
     assert rows(t.table("v")) == [(1,), (2,)]
 
 
-@not_seen_to_pass
 def test_a_column_that_a_view_needs_is_dropped(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (k INT, x INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     db.sql("INSERT INTO t VALUES (1, 1)")

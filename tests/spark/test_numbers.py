@@ -7,7 +7,6 @@ from random import Random
 
 import penstock
 from oracle import after, assert_fresh, rows
-from unverified import not_seen_to_pass
 
 DECIMALS = [(1, 0), (1, 1), (5, 2), (9, 9), (10, 0), (18, 6), (20, 10), (27, 13), (27, 0), (28, 14), (38, 18), (38, 0)]
 
@@ -51,7 +50,6 @@ def test_halves_are_rounded_away_from_zero_once(db: penstock.Database) -> None:
     assert rows(db.table("v"))[0][1] == Decimal("-0.0001")
 
 
-@not_seen_to_pass
 def test_sums_of_integers_near_the_limits(db: penstock.Database) -> None:
     most = 2**63 - 1
     db.sql("CREATE TABLE t (k BIGINT, x BIGINT, i INT, b TINYINT)")
@@ -96,7 +94,6 @@ def test_sums_of_wide_decimals(db: penstock.Database) -> None:
     after(db, f"INSERT INTO t VALUES (1, {nines}BD), (2, 1)", "DELETE FROM t WHERE x < 0")
 
 
-@not_seen_to_pass
 def test_floats(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, k DOUBLE, x DOUBLE, f FLOAT)")
     db.sql(

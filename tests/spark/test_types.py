@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import penstock
 from oracle import after
-from unverified import not_seen_to_pass
 
 SIMPLE = {
     "l": "BIGINT", "i": "INT", "b": "TINYINT", "o": "BOOLEAN", "s": "STRING", "c": "CHAR(5)", "v": "VARCHAR(9)",
@@ -47,17 +46,14 @@ def a_story_of(db: penstock.Database, columns: dict[str, str], values: list[str]
     after(db, "DELETE FROM t")
 
 
-@not_seen_to_pass
 def test_types_that_can_be_written_down(db: penstock.Database) -> None:
     a_story_of(db, SIMPLE, SIMPLE_ROWS)
 
 
-@not_seen_to_pass
 def test_types_that_are_compared_by_joins(db: penstock.Database) -> None:
     a_story_of(db, OTHER, OTHER_ROWS)
 
 
-@not_seen_to_pass
 def test_types_without_order_or_equality(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (id INT, m MAP<STRING, DOUBLE>, v VARIANT)")
     db.sql(
@@ -70,7 +66,6 @@ def test_types_without_order_or_equality(db: penstock.Database) -> None:
     after(db, "DELETE FROM t")
 
 
-@not_seen_to_pass
 def test_text_that_looks_like_a_variable_of_spark(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (k STRING, x INT)")
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s FROM t GROUP BY k")

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from penstock.plan import Plan, build, split
 from penstock.plan.operators import Aggregate, Filter, Join, Operator, Project, Scan, Union, render
-from penstock.sql import parse_query
+from penstock.sql.query import parse_query
 
 SCHEMAS = {"t": ("a", "b", "k"), "u": ("k", "c", "d"), "w": ("a", "k", "Mixed")}
 

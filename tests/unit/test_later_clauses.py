@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import NotSupportedError, SqlError
-from penstock.sql import parse
+from penstock.sql.parser import parse
 
 CLAUSES = [
     "REFRESH ON COMMIT",

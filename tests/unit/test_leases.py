@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import insert, select
@@ -30,11 +29,6 @@ if sys.argv[2] == "exit":
     os._exit(1)
 leases.__exit__()
 """
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'catalog.sqlite'}"
 
 
 @pytest.fixture

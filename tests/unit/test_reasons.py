@@ -7,7 +7,7 @@ from plan_text import plan
 
 from penstock.plan import Unsupported
 from penstock.plan.check import non_deterministic
-from penstock.sql import parse_query
+from penstock.sql.query import parse_query
 
 REASONS = [
     ("SELECT a FROM t LIMIT 1", "LIMIT", "LIMIT"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SqlError
-from penstock.sql import parse
 from penstock.sql import statements as s
+from penstock.sql.parser import parse
 
 
 def view(text: str) -> s.CreateView:

@@ -11,15 +11,25 @@ from sqlalchemy.exc import SQLAlchemyError
 from penstock.catalog.tables import SCHEMA_VERSION, metadata, settings
 from penstock.errors import WarehouseError
 
+_WRITE_LOCK = 7_361_120
+"""The advisory lock of writers: any number that other programs on the same database do not use."""
+
 
 def open_engine(url: str) -> Engine:
     """An engine on a catalog whose schema is the one this code knows; a new, empty database gets it."""
     shown = re.sub(r"://([^:/@]*):[^@]*@", r"://\1:***@", url)
     try:
-        engine = create_engine(url)
+        engine = create_engine(re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url))
         if engine.dialect.name == "sqlite":
             _configure_sqlite(engine)
+        else:
+            _configure_server(engine)
         _prepare(engine)
+    except ModuleNotFoundError as problem:
+        raise WarehouseError(
+            f"the catalog {shown!r} needs the Python module {problem.name!r}. For PostgreSQL, run "
+            "pip install 'penstock[postgres]'."
+        ) from None
     except (SQLAlchemyError, ImportError) as problem:
         detail = str(getattr(problem, "orig", None) or problem)
         raise WarehouseError(
@@ -40,6 +50,17 @@ def _configure_sqlite(engine: Engine) -> None:
     def begin(connection: Any) -> None:
         writes = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _configure_server(engine: Engine) -> None:
+    """On PostgreSQL as on SQLite: writers take turns, and a reader sees one moment."""
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        if connection.get_execution_options().get("writes", False):
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
+        else:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
 def _prepare(engine: Engine) -> None:

@@ -22,9 +22,8 @@ from penstock.cli.output import out, say_hint, say_problem
 from penstock.cli.show import NO_TABLES, graph_trees
 from penstock.cli.sql import run_statement
 from penstock.errors import PenstockError, SqlError
-from penstock.sql import parse
 from penstock.sql.lexer import tokenize
-from penstock.sql.parser import split_script
+from penstock.sql.parser import parse, split_script
 
 if TYPE_CHECKING:
     from penstock.cli.progress import Progress

@@ -12,9 +12,7 @@ import typer
 from penstock.cli.output import out, print_json, print_table
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
 from penstock.errors import PenstockError, RefreshError, SqlError
-from penstock.sql import parse
 from penstock.sql.lexer import position
-from penstock.sql.parser import split_script
 
 if TYPE_CHECKING:
     from penstock.cli.progress import Progress
@@ -84,6 +82,8 @@ class Script:
     """Statements in a row; an error says in which of them it is."""
 
     def __init__(self, text: str, source: str = ""):
+        from penstock.sql.parser import parse, split_script
+
         self._text = text
         self._source = source
         self.pieces = split_script(text)

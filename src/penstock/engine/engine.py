@@ -51,8 +51,8 @@ class Engine:
             first = report.failed[0]
             others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
             raise RefreshError(
-                f"view {first.name!r} failed to refresh: {first.error}{others}. "
-                "What could be refreshed was published; the error's .report tells about every view.",
+                f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}{others}. "
+                "The views that do not depend on it were refreshed and published.",
                 report=report,
             )
         return report

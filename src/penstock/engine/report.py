@@ -9,6 +9,14 @@ SUCCEEDED, FAILED, SKIPPED = "SUCCEEDED", "FAILED", "SKIPPED"
 _WEIGHT = {"SKIP": 0, "NO_DATA": 1, "INCREMENTAL": 2, "FULL": 3, "REINITIALIZE": 4}
 
 
+def counted(rows: int) -> str:
+    """
+    >>> counted(1), counted(12345)
+    ('1 row', '12,345 rows')
+    """
+    return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
 @dataclass
 class ViewReport:
     """What a refresh did to one view (or node): the action, how it was applied, and why."""
@@ -24,7 +32,7 @@ class ViewReport:
     error: str | None = None
 
     def __str__(self) -> str:
-        rows = f"+{self.rows_inserted} -{self.rows_deleted}"
+        rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,}"
         how = f" by {self.strategy}" if self.strategy else ""
         tail = f": {self.error}" if self.error else ""
         return f"{self.name}: {self.action}{how} ({self.reason}), {rows} rows, {self.seconds:.2f} s{tail}"

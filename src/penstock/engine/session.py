@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -107,14 +108,27 @@ class _Embedded:
             self._log = tempfile.NamedTemporaryFile("w+", prefix="penstock-spark-", suffix=".log")  # noqa: SIM115
             output = {"stdout": self._log, "stderr": self._log}
         try:
-            self._gateway = launch_gateway(conf, output)
+            self._launch(conf, output)
             self._session = SparkSession(SparkContext(conf=conf, gateway=self._gateway))
         except (PySparkException, Py4JError, OSError) as problem:
             detail = self._last_words() or str(problem)
             self.stop()
             raise SparkError(f"Spark did not start: {detail}") from None
+        except BaseException:
+            self.stop()
+            raise
         if not spark_log_is_wanted():
             self._session.sparkContext.setLogLevel("OFF")
+
+    def _launch(self, conf: SparkConf, output: dict[str, Any]) -> None:
+        """Start the JVM in a thread: an interrupt here must not lose the process that is being made."""
+        with ThreadPoolExecutor(1) as pool:
+            launched = pool.submit(launch_gateway, conf, output)
+            try:
+                self._gateway = launched.result()
+            except KeyboardInterrupt:
+                self._gateway = launched.result()
+                raise
 
     def _last_words(self) -> str:
         if self._log is None:

@@ -84,7 +84,7 @@ def explain(
     if last is not None:
         how = f" by {last.strategy}" if last.strategy else ""
         done = (
-            f"{last.action}{how} ({last.reason}), +{last.rows_inserted} -{last.rows_deleted} rows, "
+            f"{last.action}{how} ({last.reason}), +{last.rows_inserted:,} -{last.rows_deleted:,} rows, "
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
     return Explanation(view.name, view.policy, view.incremental, view.reason_code, view.reason, tuple(explained), done)

@@ -54,7 +54,7 @@ class Plan:
 def build(tree: exp.Query, schemas: Schema) -> Plan:
     """The operators of a query.
 
-    >>> from penstock.sql import parse_query
+    >>> from penstock.sql.query import parse_query
     >>> plan = build(parse_query("SELECT a FROM t WHERE b > 1"), {"t": ("a", "b", "c")})
     >>> type(plan.root).__name__, plan.outputs
     ('Project', (('a', '__c4'),))

@@ -1,6 +1,5 @@
-"""Text to typed statements. This room knows grammar only: no catalog, no Spark."""
+"""Text to typed statements. This room knows grammar only: no catalog, no Spark.
 
-from penstock.sql.parser import parse, split_script
-from penstock.sql.query import parse_query, substitute_tables, table_names
-
-__all__ = ["parse", "parse_query", "split_script", "substitute_tables", "table_names"]
+``parser.parse`` reads a statement, ``query.parse_query`` a query. Nothing is imported here: sqlglot takes longer to
+load than ``penstock status`` takes to answer.
+"""
