@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import NullType, StructField, StructType
 
@@ -22,8 +22,8 @@ from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, NotIncrementalError
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
-from penstock.ivm.layout import as_aggregate, layout_of
-from penstock.ivm.node import Maintained
+from penstock.ivm.layout import argument_of, as_aggregate
+from penstock.ivm.node import maintained_node
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
@@ -178,6 +178,9 @@ class _EmptyInputs:
     def delta(self, scan: Scan) -> Delta | None:
         return None
 
+    def keep(self, frame: DataFrame) -> Rows:
+        return Rows(frame)
+
     def read(self, scan: Scan, moment: Moment) -> Rows:
         frame = local_frame(self._spark, self._schemas[scan.relation])
         return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
@@ -216,15 +219,11 @@ def _typed_nodes(
                     "schemas": {k: s.names for k, s in schemas.items()},
                     "input_types": _input_types(plan, known),
                     "incremental": True,
-                    **describe_node(plan, maintained.layout is not None and maintained.layout.mergeable),
+                    **describe_node(plan, maintained.mergeable),
                 },
             )
         )  # fmt: skip
     return tuple(records)
-
-
-def maintained_node(plan: NodePlan, types: Mapping[str, str]) -> Maintained:
-    return Maintained(plan, layout_of(plan, types) if plan.stateful else None)
 
 
 def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
@@ -235,10 +234,9 @@ def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
     child = rules.evaluate(body.child, inputs, "post").frame
     types = {}
     for i, (_, function) in enumerate(body.measures):
-        argument = (
-            F.expr(render(function.this)) if function.this is not None and not function.this.is_star else F.lit(1)
-        )
-        types[f"x{i}"] = child.select(argument).schema[0].dataType.simpleString()
+        argument = argument_of(function)
+        value = F.expr(render(argument)) if argument is not None else F.lit(1)
+        types[f"x{i}"] = child.select(value).schema[0].dataType.simpleString()
         types[f"v{i}"] = child.agg(F.expr(render(function))).schema[0].dataType.simpleString()
     return types
 

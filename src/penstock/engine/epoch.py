@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Catalog, Frontier, NodeRecord, Publication, World
-from penstock.engine.definition import maintained_node, plan_nodes
+from penstock.engine.definition import plan_nodes
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message
@@ -23,7 +23,7 @@ from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.errors import DefinitionError, InternalError, PenstockError
 from penstock.ivm.aggregate import Stored
 from penstock.ivm.materialize import Materializer
-from penstock.ivm.node import Maintained
+from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.apply import SMALL_TABLE_ROWS, Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
@@ -269,7 +269,10 @@ class Epoch:
         published = Snapshot(step.node.path, step.node.version)
         stored = Stored(read_snapshot(self._session(), published), small=published.rows <= SMALL_TABLE_ROWS)
         change = step.maintained.delta(context, stored, self._materializer)
-        assert change is not None
+        if change is None:  # the inputs changed in columns that the node does not read
+            step.action, step.reason = "NO_DATA", "NO_CHANGE"
+            relation.after, relation.in_memory = published, True
+            return
         step.inserted, step.deleted = change.totals(WEIGHT)
         relation.in_memory = True
         if not step.inserted and not step.deleted:
@@ -281,7 +284,7 @@ class Epoch:
             self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
         )
         relation.after = Snapshot(step.node.path, step.applied.version)
-        relation.delta = Delta(change.frame, append_only=step.deleted == 0, small=change.local)
+        relation.delta = Delta(change.frame, append_only=step.deleted == 0, small=change.local, table=change.table)
 
     def _recompute(self, step: Step, relation: Relation) -> None:
         """All rows anew, from the inputs as they are after this epoch; readers compare the two versions."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
@@ -14,7 +15,7 @@ from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.changes import Change, read_change
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, read_snapshot, schema_of
-from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
+from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, narrowed, with_weight
 
 
 @dataclass
@@ -86,7 +87,11 @@ class Inputs:
         inserted, deleted = result.totals(WEIGHT)
         if not inserted and not deleted:
             return None
-        return Delta(result.frame, append_only=deleted == 0, small=result.local)
+        return Delta(result.frame, append_only=deleted == 0, small=result.local, table=result.table)
+
+    def keep(self, frame: DataFrame) -> Rows:
+        result = self._materializer.materialize(frame)
+        return Rows(result.frame, weighted=WEIGHT in frame.columns, small=result.local)
 
 
 class NodeInputs:
@@ -105,8 +110,29 @@ class NodeInputs:
         change = self._inputs.change(scan.relation, self._since[scan.relation])
         if change is None:
             return None
-        frame = change.frame.selectExpr(*_renamed(scan), WEIGHT)
-        return Delta(frame, change.append_only, change.small)
+        change = self._narrowed(change, sorted({stored for _, stored in scan.stored}))
+        if change is None:
+            return None
+        return replace(change, frame=change.frame.selectExpr(*_renamed(scan), WEIGHT), table=None)
+
+    def _narrowed(self, change: Delta, columns: list[str]) -> Delta | None:
+        """The change of some columns: rows that differ in others only are no change. None when nothing is left."""
+        if change.table is None or change.append_only or len(columns) + 1 == change.table.num_columns:
+            return change
+        names = {name.lower(): name for name in change.table.column_names}
+        columns = [names[c.lower()] for c in columns]
+        table = narrowed(change.table, columns)
+        if table is None:
+            return change
+        if not table.num_rows:
+            return None
+        types = change.frame.schema
+        schema = StructType([types[name] for name in [*columns, WEIGHT]])
+        append_only = min(table.column(WEIGHT).to_pylist()) > 0
+        return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table)
+
+    def keep(self, frame: DataFrame) -> Rows:
+        return self._inputs.keep(frame)
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         relation = self._inputs[scan.relation]

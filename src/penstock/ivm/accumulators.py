@@ -11,9 +11,10 @@ function's value is an expression over the merged columns. Everything here is te
 | SUM(x), exact types | sum, number of non-NULLs    | sum, NULL when nothing is summed             |
 | AVG(x), exact types | sum, number of non-NULLs    | their quotient, rounded as Spark rounds      |
 | MIN(x), MAX(x)      | the extreme                 | the extreme; recomputed when it is removed   |
+| BOOL_AND, BOOL_OR   | number of trues and falses  | whether there are falses, trues              |
 
 SUM and AVG of FLOAT and DOUBLE have none: running float sums drift, so their groups are recomputed. Nor have those of
-decimals so wide that Spark has no digits to spare for partial sums.
+decimals so wide that Spark has no digits to spare for partial sums, nor any other function.
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
     >>> choose(exp.Count(this=exp.Star()), "x", "int", "bigint").value
     '{rows}'
     """
+    if function.expressions:
+        return None
     match function:
+        case exp.LogicalAnd() | exp.LogicalOr():
+            return _boolean(argument, "{false} = 0" if isinstance(function, exp.LogicalAnd) else "{true} > 0")
         case exp.Count():
             return _count(function, argument)
         case exp.CountIf():
@@ -138,6 +143,12 @@ def _exact_quotient(scale: int, value_type: str) -> str:
         f"AS DECIMAL({scale + 5},{scale + 4}))"
     )
     return f"IF({{count}} = 0, NULL, CAST({whole} + {fraction} AS {value_type}))"
+
+
+def _boolean(argument: str, value: str) -> Accumulator:
+    trues = Part("true", "bigint", f"COALESCE(SUM(IF({argument}, {SIGN}, 0)), 0)", "SUM")
+    falses = Part("false", "bigint", f"COALESCE(SUM(IF(NOT {argument}, {SIGN}, 0)), 0)", "SUM")
+    return Accumulator((trues, falses), f"IF({{true}} + {{false}} = 0, NULL, {value})")
 
 
 def _extreme(kind: str, argument: str, argument_type: str) -> Accumulator:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.accumulators import ROWS
 from penstock.ivm.context import Context, Moment
+from penstock.ivm.keyed import Keyed, replaced, touched
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.plan.operators import Aggregate, Distinct, render
+from penstock.plan.operators import Aggregate, Distinct, names_in, render
 from penstock.storage.bounded import superset
 from penstock.storage.reader import quoted
 from penstock.storage.zset import SIGN, WEIGHT, Delta, add, consolidate, matching, plain_rows, signed_copies, weighted
@@ -62,7 +62,10 @@ def _body(layout: Layout) -> Aggregate:
 def _arguments(layout: Layout, frame: DataFrame, *extra: str) -> DataFrame:
     """Keys and arguments of each row of the child, and nothing else."""
     keys = [f"{render(e)} AS {name}" for name, e, _ in layout.keys]
-    arguments = [f"{m.argument_sql()} AS {m.argument}" for m in layout.measures]
+    if layout.mergeable:
+        arguments = [f"{m.argument_sql()} AS {m.argument}" for m in layout.measures]
+    else:
+        arguments = sorted(set().union(*(names_in(m.function) for m in layout.measures)))
     return frame.selectExpr(*keys, *arguments, *extra)
 
 
@@ -79,22 +82,13 @@ def _grouped(layout: Layout, rows: DataFrame, *, small: bool) -> DataFrame:
     if layout.mergeable:
         partials = rows.selectExpr("*", f"1 AS {SIGN}").groupBy(*_keys(layout)).agg(*_expressions(_partials(layout)))
         return _finalised(layout, partials)
-    values = [f"{_call(m)} AS {m.name}" for m in layout.measures]
+    values = [f"{render(m.function)} AS {m.name}" for m in layout.measures]
     groups = rows.groupBy(*_keys(layout)).agg(*_expressions(values))
     return groups.selectExpr(*[_stored_columns(layout)[name] for name in layout.stored])
 
 
 def _expressions(texts: Sequence[str]) -> list[Column]:
     return [F.expr(text) for text in texts]
-
-
-def _call(measure: MeasureLayout) -> str:
-    """The aggregate function over the column that holds its argument."""
-    if isinstance(measure.function.this, exp.Star):
-        return render(measure.function)
-    call = measure.function.copy()
-    call.set("this", exp.column(measure.argument))
-    return render(call)
 
 
 def _partials(layout: Layout, *, of_change: bool = False) -> list[str]:
@@ -144,8 +138,9 @@ def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, mate
     new = weighted(_finalised(layout, result.frame.where(f"{exists} AND NOT {_STALE}")), 1)
     if not (extremes and result.any(_STALE)):
         return materializer.materialize(add([old, new]), small=result.local)
-    anew = _from_child(layout, context, result.frame.where(_STALE).select(*_keys(layout)), small=result.local)
-    return materializer.materialize(consolidate(add([old, new, anew])), small=result.local)
+    stale = Materialized(result.frame.where(_STALE).select(*_keys(layout)), result.table)
+    anew = _from_child(layout, context, stale if layout.keys else None)
+    return materializer.materialize(consolidate(add([old, new, weighted(anew, 1)])), small=result.local)
 
 
 def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> DataFrame:
@@ -220,24 +215,20 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
 # -- by recomputing groups --------------------------------------------------------------------------------------------
 
 
-def _from_child(layout: Layout, context: Context, groups: DataFrame, *, small: bool) -> DataFrame:
-    """These groups computed anew from the child after the epoch, with weight +1."""
+def _from_child(layout: Layout, context: Context, groups: Materialized | None) -> DataFrame:
+    """These groups (all without) computed anew from the child after the epoch."""
     rows = rules.evaluate(_body(layout).child, context, "post")
     narrow = _arguments(layout, rows.frame, *([WEIGHT] if rows.weighted else []))
-    narrow = matching(narrow, groups, _keys(layout), small=small)
+    if groups is not None:
+        narrow = matching(narrow, groups.frame, _keys(layout), small=groups.local)
     plain = plain_rows(replace(rows, frame=narrow))
-    return weighted(_grouped(layout, plain, small=rows.small), 1)
+    return _grouped(layout, plain, small=rows.small)
 
 
 def _recompute(
     layout: Layout, context: Context, change: Delta, stored: Stored, materializer: Materializer
 ) -> Materialized:
-    keys = _keys(layout)
-    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
-    touched = materializer.materialize(rows.select(*keys).distinct(), small=change.small) if keys else None
-    groups, local = (touched.frame, touched.local) if touched is not None else (rows, change.small)
-    names = [f"{quoted(s)} AS {name}" for name, _, s in layout.keys]
-    old = matching(stored.frame.selectExpr("*", *names), groups, keys, small=local)
-    old = weighted(old.select(*map(quoted, layout.stored)), -1)
-    change_of_table = consolidate(add([old, _from_child(layout, context, groups, small=local)]))
-    return materializer.materialize(change_of_table, small=local)
+    keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys))
+    groups = touched(change, keyed.names, materializer)
+    anew = _from_child(layout, context, groups)
+    return replaced(keyed, stored.frame, groups, anew, materializer)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from pyspark.sql import DataFrame
+
 from penstock.plan.operators import Scan
 from penstock.storage.zset import Delta, Rows
 
@@ -18,3 +20,6 @@ class Context(Protocol):
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         """The input at a moment."""
+
+    def keep(self, frame: DataFrame) -> Rows:
+        """The rows of a frame that is read more than once, computed once; ``small`` when they are few."""

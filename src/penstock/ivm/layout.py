@@ -38,7 +38,8 @@ class MeasureLayout:
         return self.accumulator.value.format(rows=ROWS, **names)
 
     def argument_sql(self) -> str:
-        return "1" if isinstance(self.function.this, exp.Star) else render(self.function.this)
+        argument = argument_of(self.function)
+        return "1" if argument is None else render(argument)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,13 @@ class Layout:
     @property
     def key_names(self) -> tuple[str, ...]:
         return tuple(stored for _, _, stored in self.keys)
+
+
+def argument_of(function: exp.Expr) -> exp.Expr | None:
+    """The argument of a function of one argument; None for COUNT(*) and functions of another form."""
+    argument = function.this
+    plain = isinstance(argument, exp.Expr) and not isinstance(argument, exp.Star | exp.AggFunc)
+    return argument if plain else None
 
 
 def as_aggregate(body: Aggregate | Distinct) -> Aggregate:

@@ -2,45 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from penstock.ivm import aggregate, project, rules
+from penstock.ivm import aggregate, project, rules, top_k, window
 from penstock.ivm.aggregate import Stored
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.layout import Layout
+from penstock.ivm.keyed import Keyed
+from penstock.ivm.layout import Layout, layout_of
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.nodes import NodePlan
+from penstock.plan.operators import Aggregate, Distinct, TopK, Window
 from penstock.storage.zset import consolidate, plain_rows
 
 
 @dataclass(frozen=True)
 class Maintained:
-    """A node's plan and, for an aggregate or distinct node, the layout of its state."""
+    """A node's plan and, where a rule needs the node's table, the layout of it."""
 
     plan: NodePlan
-    layout: Layout | None
+    layout: Layout | Keyed | None
+
+    @property
+    def mergeable(self) -> bool:
+        return isinstance(self.layout, Layout) and self.layout.mergeable
 
     @property
     def keys(self) -> tuple[str, ...] | None:
         """The stored columns that identify a row; None when rows have no identity but themselves."""
-        return self.layout.key_names if self.layout is not None else None
+        return self.layout.key_names if isinstance(self.layout, Layout) else None
 
     def evaluate(self, context: Context, moment: Moment) -> DataFrame:
         """All rows of the node, as its table stores them."""
-        if self.layout is not None:
-            return aggregate.evaluate(self.layout, context, moment)
+        match self.layout, self.plan.body:
+            case Layout() as layout, _:
+                return aggregate.evaluate(layout, context, moment)
+            case Keyed() as keyed, Window():
+                return window.evaluate(keyed, context, moment)
+            case Keyed() as keyed, _:
+                return top_k.evaluate(keyed, context, moment)
         rows = rules.evaluate(self.plan.body, context, moment)
         return project.apply(plain_rows(rows), self.plan.outputs, weighted=False)
 
     def delta(self, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
         """The change of the node's table, computed once; None when none of the inputs changed."""
-        if self.layout is not None:
-            return aggregate.delta(self.layout, context, stored, materializer)
+        match self.layout, self.plan.body:
+            case Layout() as layout, _:
+                return aggregate.delta(layout, context, stored, materializer)
+            case Keyed() as keyed, Window():
+                return window.delta(keyed, context, stored.frame, materializer)
+            case Keyed() as keyed, _:
+                return top_k.delta(keyed, context, stored.frame, materializer)
         change = rules.delta(self.plan.body, context)
         if change is None:
             return None
         rows = project.apply(change.frame, self.plan.outputs, weighted=True)
         rows = rows if change.append_only else consolidate(rows, small=change.small)
         return materializer.materialize(rows, small=change.small)
+
+
+def maintained_node(plan: NodePlan, types: Mapping[str, str]) -> Maintained:
+    """A node ready to be maintained, given the types of its measures (see ``layout_of``)."""
+    match plan.body:
+        case Aggregate() | Distinct():
+            return Maintained(plan, layout_of(plan, types))
+        case Window(partition=partition):
+            return Maintained(plan, Keyed.of(plan, partition))
+        case TopK(child=child):
+            return Maintained(plan, Keyed.of(plan, child.columns))
+    return Maintained(plan, None)

@@ -2,14 +2,15 @@
 
 A rule is two functions. ``evaluate(op, context, moment)`` is the operator's batch meaning at a moment;
 ``delta(op, context)`` is its change, such that  evaluate(post) = evaluate(pre) + delta  as Z-sets. The stateful
-operators (aggregate, distinct) stand on top of a node and need the node's table; their rules are in ``aggregate``.
+operators stand on top of a node and need the node's table; their rules are in ``aggregate`` (distinct too), ``window``
+and ``top_k``.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from penstock.ivm import filter, join, project, scan, union
+from penstock.ivm import filter, generate, join, project, scan, sided_join, union
 from penstock.ivm.context import Context, Moment
 from penstock.plan import operators as op
 from penstock.storage.zset import Delta, Rows
@@ -19,6 +20,8 @@ RULES: dict[type, ModuleType] = {
     op.Project: project,
     op.Filter: filter,
     op.Join: join,
+    op.SidedJoin: sided_join,
+    op.Generate: generate,
     op.Union: union,
 }
 

@@ -5,23 +5,31 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.plan import functions
-from penstock.plan.aggregates import refuse_aggregate
+from penstock.plan.aggregates import check_aggregate, is_aggregate, is_over_window
 from penstock.plan.unsupported import NonDeterministic, Unsupported
 
 
-def check_expression(root: exp.Expr) -> None:
-    """Raise ``Unsupported`` for the first construct that has no rule."""
+def check_expression(root: exp.Expr, *, windows: bool = False, generator: bool = False) -> None:
+    """Raise ``Unsupported`` for the first construct that has no rule.
+
+    ``windows``: window functions may stand in it. ``generator``: it may be a generator.
+    """
     for node in root.walk():
-        if isinstance(node, exp.Query | exp.Exists):
-            raise Unsupported("SUBQUERY", "a subquery in an expression")
-        if isinstance(node, exp.Window):
-            raise Unsupported("WINDOW_FUNCTION", f"the window function {node.this.sql(dialect='spark')}")
+        if is_subquery(node):
+            raise Unsupported("SUBQUERY", "a subquery in this place")
+        if isinstance(node, exp.Window) and not windows:
+            raise Unsupported("WINDOW_FUNCTION", f"the window function {node.this.sql(dialect='spark')} in this place")
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
             raise Unsupported("QUERY_FORM", "a star inside an expression")
         if isinstance(node, exp.Placeholder | exp.Parameter):
             raise Unsupported("EXPRESSION", f"the parameter {node.sql(dialect='spark')}")
-        if isinstance(node, exp.Func | exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
-            _check_function(node)
+        if isinstance(node, exp.Func):
+            _check_function(node, generator=generator and node is root)
+
+
+def is_subquery(node: exp.Expr) -> bool:
+    """Whether a node is a query inside an expression; EXISTS(array, x -> ..) is a function."""
+    return isinstance(node, exp.Query) or (isinstance(node, exp.Exists) and isinstance(node.this, exp.Query))
 
 
 def non_deterministic(tree: exp.Expr) -> NonDeterministic | None:
@@ -33,19 +41,21 @@ def non_deterministic(tree: exp.Expr) -> NonDeterministic | None:
     return None
 
 
-def _check_function(node: exp.Expr) -> None:
-    refuse_aggregate(node)
+def _check_function(node: exp.Expr, *, generator: bool) -> None:
+    if is_over_window(node):
+        return
+    if is_aggregate(node):
+        check_aggregate(node)
+        return
     name = functions.function_name(node)
-    if name is None or isinstance(node, exp.AggFunc):
+    if name is None or (generator and name in functions.GENERATORS):
         return
     if name in functions.NON_DETERMINISTIC:
         raise NonDeterministic(name)
     if name == "unix_timestamp" and not list(node.iter_expressions()):
         raise NonDeterministic(name)
-    if name in functions.AGGREGATES:
-        raise Unsupported("AGGREGATE_FUNCTION", f"the aggregate {name.upper()}")
     if name in functions.GENERATORS:
-        raise Unsupported("GENERATOR", f"the generator {name.upper()}")
+        raise Unsupported("GENERATOR", f"the generator {name.upper()} in this place")
     if name in functions.WINDOW_ONLY:
         raise Unsupported("WINDOW_FUNCTION", f"the window function {name.upper()}")
     if name in ("window", "session_window", "window_time"):

@@ -5,7 +5,24 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.plan.nodes import NodePlan
-from penstock.plan.operators import Aggregate, Distinct, Filter, Join, Operator, Project, Scan, Union, render
+from penstock.plan.operators import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Generate,
+    Join,
+    Operator,
+    Project,
+    Scan,
+    SidedJoin,
+    TopK,
+    Union,
+    Window,
+    render,
+    walk,
+)
+
+_KINDS = {"left": "left join", "full": "full join", "semi": "semi join", "anti": "anti join", "mark": "mark join"}
 
 
 def describe_node(node: NodePlan, mergeable: bool) -> dict[str, str]:
@@ -23,12 +40,22 @@ def _rule(body: Operator) -> str:
             return "aggregate"
         case Distinct():
             return "distinct"
+        case Window():
+            return "window"
+        case TopK():
+            return "top-k"
         case Join():
             return "join"
+        case SidedJoin(kind=kind):
+            return _KINDS[kind]
         case Union():
             return "union"
-        case Filter():
-            return "filter"
+        case Generate():
+            return "generate"
+        case Filter(child=child):
+            return _rule(child) if not isinstance(child, Scan | Project) else "filter"
+        case Project(child=child) if not isinstance(child, Scan):
+            return _rule(child)
     return "project"
 
 
@@ -39,16 +66,19 @@ def _reads(body: Operator, mergeable: bool) -> str:
             more = "; a group's rows when its minimum or maximum is removed" if extremes else ""
             return f"the change and the touched groups of its own table{more}"
         case Aggregate():
-            return "the change and all rows of the touched groups (floating-point sums are recomputed)"
+            return "the change and all rows of the touched groups, which are aggregated anew"
         case Distinct():
             return "the change and the touched rows of its own table"
-        case Join():
-            return "the change and, of the other inputs, the rows that join it"
-    return "the change" if not _has_join(body) else "the change and, of the other inputs, the rows that join it"
-
-
-def _has_join(op: Operator) -> bool:
-    return isinstance(op, Join) or any(_has_join(child) for child in op.children)
+        case Window(partition=()):
+            return "all rows: without PARTITION BY there is one partition"
+        case Window():
+            return "the change and all rows of the touched partitions"
+        case TopK():
+            return "the change and its own table; all rows when one of the first rows is removed"
+    kinds = {type(op) for op in walk(body)}
+    if SidedJoin in kinds:
+        return "the change and, on both sides, the rows that match it"
+    return "the change" if Join not in kinds else "the change and, of the other inputs, the rows that join it"
 
 
 def _names(node: NodePlan) -> dict[str, str]:
@@ -67,6 +97,12 @@ def _names(node: NodePlan) -> dict[str, str]:
                 names.update(zip(op.columns, (names.get(c, c) for c in op.inputs[0].columns), strict=True))
             case Aggregate():
                 names.update({n: _readable(e, names) for n, e in op.keys + op.measures})
+            case Window(functions=functions):
+                names.update({n: _readable(e, names) for n, e in functions})
+            case Generate(outputs=outputs, generator=generator):
+                names.update(dict.fromkeys(outputs, _readable(generator, names)))
+            case SidedJoin(mark=str(mark)):
+                names[mark] = "found"
 
     visit(node.body)
     return names
@@ -91,6 +127,19 @@ def _outline(op: Operator, names: dict[str, str]) -> str:
         case Join(inputs=inputs, conditions=conditions):
             on = " and ".join(_readable(c, names) for c in conditions)
             return f"join of {', '.join(_outline(i, names) for i in inputs)}" + (f" on {on}" if on else "")
+        case SidedJoin(kind=kind, left=left, right=right, conditions=conditions):
+            on = " and ".join(_readable(c, names) for c in conditions)
+            return f"{_KINDS[kind]} of {_outline(left, names)} with {_outline(right, names)}" + (
+                f" on {on}" if on else ""
+            )
+        case Generate(child=child, generator=generator):
+            return f"{_readable(generator, names)} of {_outline(child, names)}"
+        case Window(child=child, functions=functions):
+            return f"{', '.join(_readable(e, names) for _, e in functions)} of {_outline(child, names)}"
+        case TopK(child=child, order=order, limit=limit, offset=offset):
+            by = ", ".join(_readable(e, names) for e in order)
+            skipped = f" after {offset}" if offset else ""
+            return f"first {limit}{skipped} by {by} of {_outline(child, names)}"
         case Union(inputs=inputs):
             return f"union of {', '.join(_outline(i, names) for i in inputs)}"
         case Distinct(child=child):

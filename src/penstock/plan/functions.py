@@ -26,6 +26,20 @@ AGGREGATES = frozenset(
 )
 """Functions of a group of rows."""
 
+ORDER_FREE = frozenset(
+    """
+    any approx_count_distinct array_agg avg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr count
+    count_if covar_pop covar_samp every kurtosis max mean median min percentile percentile_cont percentile_disc
+    regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev
+    stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
+    """.split()
+)
+"""Aggregates whose value does not depend on the order of rows. The lists that COLLECT_LIST and its like give are sorted
+before they get here (``sql.determined``)."""
+
+ZERO_OF_NOTHING = frozenset("approx_count_distinct count count_if regr_count".split())
+"""Aggregates that are zero, not NULL, when there are no rows."""
+
 GENERATORS = frozenset(
     """
     collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer python_worker_logs

@@ -17,12 +17,16 @@ from penstock.plan.operators import (
     Aggregate,
     Distinct,
     Filter,
+    Generate,
     Join,
     Named,
     Operator,
     Project,
     Scan,
+    SidedJoin,
+    TopK,
     Union,
+    Window,
     column,
     render,
     walk,
@@ -83,17 +87,24 @@ def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
     match op:
         case Scan():
             return op
-        case Project(child=child) | Filter(child=child):
+        case Project(child=Aggregate(keys=()) as child):
+            # The one row of an ungrouped aggregate: only a change of what is read of it is a change for its readers.
+            return _hide(replace(child, child=_cut(child.child, hidden)), op.outputs, hidden)
+        case Project(child=child) | Filter(child=child) | Generate(child=child):
             return replace(op, child=_cut(child, hidden))
         case Join(inputs=inputs) | Union(inputs=inputs):
             return replace(op, inputs=tuple(_cut(child, hidden) for child in inputs))
-        case Aggregate() | Distinct():
-            return _hide(replace(op, child=_cut(op.child, hidden)), hidden)
+        case SidedJoin(left=left, right=right):
+            return replace(op, left=_cut(left, hidden), right=_cut(right, hidden))
+        case Aggregate(child=child) | Distinct(child=child) | Window(child=child) | TopK(child=child):
+            body = replace(op, child=_cut(child, hidden))
+            return _hide(body, tuple((name, column(name)) for name in op.columns), hidden)
 
 
-def _hide(op: Operator, hidden: dict[str, NodePlan]) -> Scan:
-    stored = tuple((internal, f"v{number}") for number, internal in enumerate(op.columns, start=1))
-    outputs = tuple((name, column(internal)) for internal, name in stored)
+def _hide(op: Operator, values: tuple[Named, ...], hidden: dict[str, NodePlan]) -> Scan:
+    """A scan of the hidden node that computes the operator, and of it these values."""
+    stored = tuple((internal, f"v{number}") for number, (internal, _) in enumerate(values, start=1))
+    outputs = tuple((f"v{number}", e) for number, (_, e) in enumerate(values, start=1))
     node = NodePlan(f"__node_{fingerprint(op, outputs)[:16]}", op, outputs, hidden=True)
     hidden.setdefault(node.name, node)
     return Scan(node.name, stored)
@@ -136,6 +147,16 @@ def _canonical(op: Operator, numbers: dict[str, str]) -> str:
             return f"filter({inner}|{_plain(condition, numbers)})"
         case Join(conditions=conditions):
             return f"join({inner}|{' AND '.join(_plain(c, numbers) for c in conditions)})"
+        case SidedJoin(kind=kind, conditions=conditions, mark=mark):
+            marked = f"|{number(mark)}" if mark is not None else ""
+            return f"{kind} join({inner}|{' AND '.join(_plain(c, numbers) for c in conditions)}{marked})"
+        case Generate(generator=generator, outputs=names):
+            text = _plain(generator, numbers)
+            return f"generate({inner}|{text}|{','.join(number(n) for n in names)})"
+        case Window(partition=partition, functions=functions):
+            return f"window({inner}|{','.join(numbers[p] for p in partition)}|{named(functions)})"
+        case TopK(order=order, limit=limit, offset=offset):
+            return f"top({inner}|{','.join(_plain(e, numbers) for e in order)}|{limit}|{offset})"
         case Union(columns=columns):
             ordered = "/".join(",".join(numbers[c] for c in child.columns) for child in op.inputs)
             return f"union({inner}|{ordered}|{','.join(number(c) for c in columns)})"

@@ -1,14 +1,14 @@
 """The relational operators, as immutable records.
 
 Every column of a plan has an internal name (``__c1``, ``__c2``, ..) that no other column of the plan has, nor any
-column of a view, so no expression
-is ever ambiguous. Expressions are sqlglot trees whose columns are internal names.
+column of a view, so no expression is ever ambiguous. Expressions are sqlglot trees whose columns are internal names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
@@ -79,6 +79,58 @@ class Join:
         return self.inputs
 
 
+Kind = Literal["left", "full", "semi", "anti", "mark"]
+
+
+@dataclass(frozen=True)
+class SidedJoin:
+    """A join whose sides differ: every row of the left looks for rows of the right that satisfy all conditions.
+
+    left  the pairs; a row that finds nothing, once, beside NULLs
+    full  the same, and the rows of the right that were not found, beside NULLs
+    semi  the rows that find something
+    anti  the rows that find nothing
+    mark  every row, with a column that says whether it found something
+    """
+
+    kind: Kind
+    left: Operator
+    right: Operator
+    conditions: tuple[exp.Expr, ...]
+    mark: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        match self.kind:
+            case "left" | "full":
+                return self.left.columns + self.right.columns
+            case "mark":
+                assert self.mark is not None
+                return (*self.left.columns, self.mark)
+        return self.left.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Each row as often as a generator function (explode and its like) gives rows for it, beside what it gives."""
+
+    child: Operator
+    generator: exp.Expr
+    outputs: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns + self.outputs
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+
 @dataclass(frozen=True)
 class Union:
     """UNION ALL, by position."""
@@ -121,8 +173,43 @@ class Aggregate:
         return (self.child,)
 
 
-Operator = Scan | Project | Filter | Join | Union | Distinct | Aggregate
-STATEFUL = (Distinct, Aggregate)
+@dataclass(frozen=True)
+class Window:
+    """Window functions over one partitioning: the child's rows, each with the functions' values beside it."""
+
+    child: Operator
+    partition: tuple[str, ...]
+    functions: tuple[Named, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns + tuple(name for name, _ in self.functions)
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class TopK:
+    """ORDER BY .. LIMIT .. OFFSET; rows that are equal in the order are taken in the order of all their columns."""
+
+    child: Operator
+    order: tuple[exp.Expr, ...]
+    limit: int
+    offset: int = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+
+Operator = Scan | Project | Filter | Join | SidedJoin | Generate | Union | Distinct | Aggregate | Window | TopK
+STATEFUL = (Distinct, Aggregate, Window, TopK)
 
 
 def walk(op: Operator) -> Iterator[Operator]:
@@ -139,8 +226,14 @@ def expressions(op: Operator) -> tuple[exp.Expr, ...]:
             return tuple(e for _, e in outputs)
         case Filter(condition=condition):
             return (condition,)
-        case Join(conditions=conditions):
+        case Join(conditions=conditions) | SidedJoin(conditions=conditions):
             return conditions
+        case Generate(generator=generator):
+            return (generator,)
+        case Window(functions=functions):
+            return tuple(e for _, e in functions)
+        case TopK(order=order):
+            return order
         case Aggregate(keys=keys, measures=measures):
             return tuple(e for _, e in keys + measures)
     return ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -27,18 +27,28 @@ class Scope:
     """Columns that USING or NATURAL made one: lower-case name to internal name."""
     starred: list[tuple[str, str]] = field(default_factory=list)
     """What ``*`` stands for: names and internal names."""
+    outer: Scope | None = None
+    """The names of the query around a subquery; they are asked last."""
 
     @classmethod
     def of(cls, relation: str | None, columns: Sequence[tuple[str, str]]) -> Scope:
         return cls([Visible(relation, name, internal) for name, internal in columns], {}, list(columns))
 
-    def joined(self, right: Scope, using: Sequence[str]) -> Scope:
-        """Both sides of a join. In ``*``, columns of USING come first and once, then the rest of both sides."""
+    def joined(self, right: Scope, using: Mapping[str, str]) -> Scope:
+        """Both sides of a join. In ``*``, columns of USING come first and once, then the rest of both sides.
+
+        ``using`` maps each column of USING to the internal name that it has behind the join.
+        """
         names = {name.lower() for name in using}
-        shared = [next(pair for pair in self.starred if pair[0].lower() == name.lower()) for name in using]
+        spelled = {name.lower(): name for name, _ in self.starred}
+        shared = [(spelled[name.lower()], internal) for name, internal in using.items()]
         rest = [pair for pair in self.starred + right.starred if pair[0].lower() not in names]
         merged = {**self.merged, **right.merged, **{name.lower(): internal for name, internal in shared}}
         return Scope(self.columns + right.columns, merged, shared + rest)
+
+    def within(self, outer: Scope | None) -> Scope:
+        """These names, and behind them those of the query around."""
+        return replace(self, outer=outer)
 
     def lookup(self, name: str, relation: str | None = None) -> str | None:
         """The internal name of a column, or None; two candidates are an error that Spark reports in its own words."""
@@ -79,3 +89,21 @@ def _fields(internal: str, fields: list[str]) -> exp.Expr:
     for name in fields:
         result = exp.Dot(this=result, expression=exp.to_identifier(name, quoted=True))
     return result
+
+
+def resolve_columns(
+    root: exp.Expr, columns: Sequence[exp.Column], scope: Scope, aliases: Mapping[str, exp.Expr]
+) -> None:
+    """Replace names by internal columns: those of the scope, else an earlier alias, else those of the query around."""
+    for node in columns:
+        new = scope.resolve(node)
+        if new is None and node.parts[0].name.lower() in aliases:
+            if len(node.parts) > 1:
+                raise Unsupported("UNRESOLVED_NAME", f"the field {node.sql()!r} of an alias")
+            new = exp.paren(aliases[node.name.lower()].copy())
+        around = scope.outer
+        while new is None and around is not None:
+            new, around = around.resolve(node), around.outer
+        if new is None:
+            raise Unsupported("UNRESOLVED_NAME", f"the unknown name {node.sql()!r}")
+        node.replace(new)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from penstock.errors import NotSupportedError, SqlError
+from penstock.sql.determined import determine, is_open
 from penstock.sql.event_time import rewrite_event_time, uses_event_time
 from penstock.sql.lexer import error_at
 
@@ -25,15 +26,20 @@ def parse_query(text: str) -> exp.Query:
         return exp.select("*").from_(tree)
     if not isinstance(tree, exp.Query):
         raise error_at(text, 0, "expected a query")
-    return rewrite_event_time(tree) if uses_event_time(tree) else tree
+    return _in_spark_terms(tree)
+
+
+def _in_spark_terms(tree: exp.Query) -> exp.Query:
+    tree = rewrite_event_time(tree) if uses_event_time(tree) else tree
+    return determine(tree) if is_open(tree) else tree
 
 
 def spark_text(text: str) -> str:
-    """The query as Spark reads it: the user's own text, unless it uses functions that Spark does not have."""
+    """The query as Spark reads it: the user's own text, unless it uses what Spark does not have or leaves open."""
     text = _whole(text)
     tree = _parse(text)
-    if isinstance(tree, exp.Query) and uses_event_time(tree):
-        return rewrite_event_time(tree).sql(dialect="spark")
+    if isinstance(tree, exp.Query) and (uses_event_time(tree) or is_open(tree)):
+        return _in_spark_terms(tree).sql(dialect="spark")
     return text
 
 

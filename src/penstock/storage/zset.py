@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
@@ -40,6 +42,8 @@ class Delta:
     frame: DataFrame
     append_only: bool = False
     small: bool = False
+    table: pa.Table | None = None
+    """The rows of a small change, where it is at hand."""
 
 
 def identity(field: StructField) -> str:
@@ -81,6 +85,17 @@ def consolidate(frame: DataFrame, *, small: bool = False) -> DataFrame:
     keys = [special.get(f.name, quoted(f.name)) for f in fields]
     grouped = frame.groupBy(*keys).agg(F.expr(f"SUM({WEIGHT}) AS {WEIGHT}"), *kept).where(f"{WEIGHT} <> 0")
     return grouped.selectExpr(*[quoted(f.name) for f in fields], WEIGHT) if special else grouped
+
+
+def narrowed(table: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+    """Some columns of a local change, consolidated; None when Arrow cannot compare the values."""
+    try:
+        groups = table.select([*columns, WEIGHT]).group_by(list(columns)).aggregate([(WEIGHT, "sum")])
+    except pa.ArrowNotImplementedError:
+        return None
+    total = groups.column(f"{WEIGHT}_sum")
+    kept = groups.select(list(columns)).append_column(WEIGHT, total)
+    return kept.filter(pc.not_equal(total, 0))
 
 
 def add(frames: Sequence[DataFrame]) -> DataFrame:

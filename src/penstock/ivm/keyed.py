@@ -1,0 +1,77 @@
+"""Nodes that are maintained partition by partition: what changed touches some keys, and their rows are made anew.
+
+delta:  f(R.post by K) - the stored rows of K,   where K are the keys in dR
+
+The stored rows are what was computed before, so nothing is computed twice, and a function that breaks ties in its own
+way does not have to break them in the same way again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from sqlglot import exp
+
+from penstock.ivm.materialize import Materialized, Materializer
+from penstock.plan.nodes import NodePlan
+from penstock.plan.operators import render
+from penstock.storage.reader import quoted
+from penstock.storage.zset import Delta, add, consolidate, matching, weighted
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The columns of a node's table: what the reader sees, and the keys, under names that begin with ``__`` if unseen.
+
+    ``keys`` are pairs of internal name and name in the table.
+    """
+
+    node: NodePlan
+    keys: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, node: NodePlan, columns: Sequence[str]) -> Keyed:
+        shown = {e.name: visible for visible, e in reversed(node.outputs) if isinstance(e, exp.Column)}
+        return cls(node, tuple((name, shown.get(name, f"__key{i}")) for i, name in enumerate(columns)))
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.keys]
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        visible = [name for name, _ in self.node.outputs]
+        return tuple(dict.fromkeys([*visible, *(stored for _, stored in self.keys)]))
+
+    def project(self, frame: DataFrame) -> DataFrame:
+        """The table's columns from those of the node's operator."""
+        columns = {name: f"{render(e)} AS {quoted(name)}" for name, e in self.node.outputs}
+        for name, stored in self.keys:
+            columns.setdefault(stored, f"{name} AS {quoted(stored)}")
+        return frame.selectExpr(*[columns[name] for name in self.stored])
+
+    def under_keys(self, table: DataFrame) -> DataFrame:
+        """The table with its keys under their internal names too."""
+        return table.selectExpr("*", *[f"{quoted(stored)} AS {name}" for name, stored in self.keys])
+
+
+def touched(change: Delta, keys: Sequence[str], materializer: Materializer) -> Materialized | None:
+    """The keys that a change touches; None when there is one group of everything."""
+    if not keys:
+        return None
+    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
+    return materializer.materialize(rows.select(*keys).distinct(), small=change.small)
+
+
+def replaced(
+    keyed: Keyed, table: DataFrame, groups: Materialized | None, anew: DataFrame, materializer: Materializer
+) -> Materialized:
+    """The change of the table when these groups' rows become others."""
+    old = keyed.under_keys(table)
+    if groups is not None:
+        old = matching(old, groups.frame, keyed.names, small=groups.local)
+    old = weighted(old.select(*map(quoted, keyed.stored)), -1)
+    change = consolidate(add([old, weighted(anew, 1)]))
+    return materializer.materialize(change, small=groups is not None and groups.local)

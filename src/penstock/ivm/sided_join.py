@@ -1,0 +1,115 @@
+"""Sided joins: left, full, semi, anti and mark. Written L o R; for a given R each is linear in L.
+
+batch:  L o R
+delta:  dL o R.post  +  A o R.post  -  A o R.pre,   where A are the rows of L.pre that match some row of dR
+        full: the same for left, and the delta of the anti join of R with L beside NULLs
+reads:  the deltas; of L the rows that match dR; of R the rows that match dL or A
+
+A row of L finds other rows in R after the epoch than before only if some row of dR matches it: nothing but A and dL
+has to be looked up, and it does not matter that A may hold rows for which nothing changes: they cancel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from penstock.ivm import rules
+from penstock.ivm.context import Context, Moment
+from penstock.plan.operators import Kind, Operator, SidedJoin, names_in, render
+from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
+
+_RIGHT_WEIGHT = "__weight_of_right"
+_HOW = {"left": "left", "full": "full", "semi": "left_semi", "anti": "left_anti"}
+
+
+def evaluate(op: SidedJoin, context: Context, moment: Moment) -> Rows:
+    left, right = (rules.evaluate(side, context, moment) for side in (op.left, op.right))
+    sides = _Sides(op.kind, op.left, op.right, op.conditions, op.mark)
+    if op.kind == "full":
+        left = _present(left)
+    frame = _joined(sides, with_weight(left) if left.weighted or right.weighted else left.frame, _present(right))
+    return Rows(frame, weighted=left.weighted or right.weighted)
+
+
+def delta(op: SidedJoin, context: Context) -> Delta | None:
+    left, right = rules.delta(op.left, context), rules.delta(op.right, context)
+    if left is None and right is None:
+        return None
+    kind: Kind = "left" if op.kind == "full" else op.kind
+    frame = _delta(_Sides(kind, op.left, op.right, op.conditions, op.mark), left, right, context)
+    if op.kind == "full":
+        alone = _delta(_Sides("anti", op.right, op.left, op.conditions, None), right, left, context)
+        types = rules.evaluate(op.left, context, "pre").frame.schema
+        nulls = [f"CAST(NULL AS {types[name].dataType.simpleString()}) AS {name}" for name in op.left.columns]
+        frame = add([frame, alone.selectExpr(*nulls, *op.right.columns, WEIGHT)])
+    grows = op.kind != "full" and right is None and left is not None and left.append_only
+    return Delta(frame.select(*op.columns, WEIGHT), append_only=grows)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    kind: Kind
+    left: Operator
+    right: Operator
+    conditions: tuple[exp.Expr, ...]
+    mark: str | None
+
+    @property
+    def on(self) -> Column:
+        return F.expr(" AND ".join(f"({render(c)})" for c in self.conditions) or "true")
+
+    def compared(self, side: Operator) -> list[str]:
+        """The columns of a side that the conditions read; one at least, for Spark's sake."""
+        names = set().union(*(names_in(c) for c in self.conditions))
+        return [name for name in side.columns if name in names] or list(side.columns[:1])
+
+
+def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Context) -> DataFrame:
+    if right is None:
+        assert left is not None
+        return _look_up(sides, left.frame, left.small, rules.evaluate(sides.right, context, "pre"))
+    found = right.frame.select(*sides.compared(sides.right))
+    before = with_weight(rules.evaluate(sides.left, context, "pre"))
+    affected = before.join(F.broadcast(found) if right.small else found, sides.on, "left_semi")
+    kept = context.keep(affected)
+    old = _look_up(sides, kept.frame, kept.small, rules.evaluate(sides.right, context, "pre"))
+    changed = kept.frame if left is None else add([kept.frame, left.frame.select(*kept.frame.columns)])
+    small = kept.small and (left is None or left.small)
+    new = _look_up(sides, changed, small, rules.evaluate(sides.right, context, "post"))
+    return add([new, old.withColumn(WEIGHT, F.expr(f"-{WEIGHT}"))])
+
+
+def _look_up(sides: _Sides, left: DataFrame, small: bool, right: Rows) -> DataFrame:
+    """L o R for a few rows of L: of R only what they match is read."""
+    if small:
+        wanted = F.broadcast(left.select(*sides.compared(sides.left)))
+        right = Rows(right.frame.join(wanted, sides.on, "left_semi"), right.weighted)
+    return _joined(sides, left, _present(right))
+
+
+def _present(rows: Rows) -> Rows:
+    """A relation whose rows are really there: weights added up, what is gone left out."""
+    if not rows.weighted:
+        return rows
+    return Rows(consolidate(rows.frame, small=rows.small).where(f"{WEIGHT} > 0"), weighted=True)
+
+
+def _joined(sides: _Sides, left: DataFrame, right: Rows) -> DataFrame:
+    if sides.kind in ("semi", "anti"):
+        return left.join(right.frame, sides.on, _HOW[sides.kind])
+    if sides.kind == "mark":
+        found = left.join(right.frame, sides.on, "left_semi").selectExpr("*", f"true AS {sides.mark}")
+        return found.unionByName(
+            left.join(right.frame, sides.on, "left_anti").selectExpr("*", f"false AS {sides.mark}")
+        )
+    frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
+    pairs = left.join(frame, sides.on, _HOW[sides.kind])
+    columns = [*sides.left.columns, *sides.right.columns]
+    if WEIGHT not in left.columns:
+        return pairs.select(*columns)
+    times = f" * COALESCE({_RIGHT_WEIGHT}, 1L)" if right.weighted else ""
+    return pairs.selectExpr(*columns, f"COALESCE({WEIGHT}, 1L){times} AS {WEIGHT}")

@@ -1,0 +1,77 @@
+"""TopK: the first rows in an order; rows that are equal in it come in the order of all their columns.
+
+batch:  T(R)
+delta:  T(stored + what was added) - stored, while no stored row was removed
+        T(R.post) - stored, otherwise
+reads:  the delta and the node's own table, which has few rows; the child when one of them was removed
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from penstock.ivm import rules
+from penstock.ivm.context import Context, Moment
+from penstock.ivm.keyed import Keyed, replaced
+from penstock.ivm.materialize import Materialized, Materializer
+from penstock.ivm.window import orderable
+from penstock.plan.operators import TopK, render
+from penstock.storage.reader import quoted
+from penstock.storage.zset import WEIGHT, consolidate, copies, identity, plain_rows
+
+
+def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
+    """The first rows at a moment, as the node's table stores them."""
+    op = _body(layout)
+    return layout.project(_first(op, plain_rows(rules.evaluate(op.child, context, moment))))
+
+
+def delta(layout: Keyed, context: Context, table: DataFrame, materializer: Materializer) -> Materialized | None:
+    op = _body(layout)
+    change = rules.delta(op.child, context)
+    if change is None:
+        return None
+    known = table.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in layout.keys])
+    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
+    stays = op.offset == 0 and (change.append_only or not _any_removed(known, rows.where(f"{WEIGHT} < 0")))
+    if stays:
+        candidates = known.unionByName(copies(rows.where(f"{WEIGHT} > 0")).select(*known.columns))
+    else:
+        candidates = plain_rows(rules.evaluate(op.child, context, "post"))
+    return replaced(layout, table, None, layout.project(_first(op, candidates)), materializer)
+
+
+def _body(layout: Keyed) -> TopK:
+    body = layout.node.body
+    assert isinstance(body, TopK)
+    return body
+
+
+def _any_removed(known: DataFrame, removed: DataFrame) -> bool:
+    """Whether one of the known rows is among the removed."""
+    mine = known.selectExpr(*[f"{identity(f)} AS __here{i}" for i, f in enumerate(known.schema.fields)])
+    gone = removed.select(*known.columns)
+    theirs = gone.selectExpr(*[f"{identity(f)} AS __gone{i}" for i, f in enumerate(gone.schema.fields)])
+    same = F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(known.columns))))
+    return not mine.join(theirs, same, "left_semi").isEmpty()
+
+
+def _first(op: TopK, frame: DataFrame) -> DataFrame:
+    ties = [F.expr(name) for name in orderable(frame, op.child.columns)]
+    rows = frame.orderBy(*[_ordered(key) for key in op.order], *ties)
+    return (rows.offset(op.offset) if op.offset else rows).limit(op.limit)
+
+
+def _ordered(key: exp.Expr) -> Column:
+    assert isinstance(key, exp.Ordered)
+    by = F.expr(render(key.this))
+    match bool(key.args.get("desc")), bool(key.args.get("nulls_first")):
+        case True, True:
+            return by.desc_nulls_first()
+        case True, False:
+            return by.desc_nulls_last()
+        case False, True:
+            return by.asc_nulls_first()
+    return by.asc_nulls_last()

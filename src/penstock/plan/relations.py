@@ -1,0 +1,246 @@
+"""The FROM clause: tables, derived tables, CTEs, joins of every kind, and LATERAL VIEW."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.plan import functions
+from penstock.plan.build import Ctes, Plan, only, refuse_extras
+from penstock.plan.check import check_expression
+from penstock.plan.operators import (
+    Filter,
+    Generate,
+    Join,
+    Kind,
+    Named,
+    Operator,
+    Project,
+    Scan,
+    SidedJoin,
+    column,
+    conjuncts,
+    names_in,
+)
+from penstock.plan.scope import Scope, resolve_columns
+from penstock.plan.unsupported import Unsupported
+
+if TYPE_CHECKING:
+    from penstock.plan.build import Builder
+
+From = tuple[Operator, Scope]
+
+_SIDED: dict[tuple[str, str], Kind] = {
+    ("LEFT", ""): "left", ("LEFT", "OUTER"): "left", ("RIGHT", ""): "left", ("RIGHT", "OUTER"): "left",
+    ("FULL", ""): "full", ("FULL", "OUTER"): "full",
+    ("LEFT", "SEMI"): "semi", ("", "SEMI"): "semi", ("LEFT", "ANTI"): "anti", ("", "ANTI"): "anti",
+}  # fmt: skip
+
+
+class FromReader:
+    """Reads the FROM clause of one SELECT."""
+
+    def __init__(self, builder: Builder, ctes: Ctes):
+        self._builder = builder
+        self._ctes = ctes
+
+    def read(self, tree: exp.Select) -> From:
+        root, scope = self._relation(tree.args["from_"].this)
+        for join in tree.args.get("joins") or ():
+            root, scope = self._join(root, scope, join)
+        for lateral in tree.args.get("laterals") or ():
+            root, scope = self._lateral(root, scope, lateral)
+        return root, scope
+
+    # -- relations ----------------------------------------------------------------------------------------------------
+
+    def _relation(self, node: exp.Expr) -> From:
+        match node:
+            case exp.Table() if isinstance(node.this, exp.Identifier):
+                if node.args.get("sample"):
+                    raise Unsupported("NON_DETERMINISTIC", "TABLESAMPLE")
+                refuse_extras(node, {"this", "alias", "joins", "laterals"})
+                return self._more(node, self._table(node))
+            case exp.Subquery():
+                refuse_extras(node, {"this", "alias", "with_", "joins", "laterals", "order", "limit", "offset"})
+                if isinstance(node.this, exp.Table):
+                    inner = self._relation(node.this)
+                    return self._more(node, _under_alias(inner, node))
+                plan = self._builder.query(_unaliased(node), self._ctes)
+                return self._more(node, _aliased(plan, node))
+        raise Unsupported("TABLE_FORM", f"the table form {type(node).__name__.upper()} in FROM")
+
+    def _more(self, node: exp.Expr, start: From) -> From:
+        """What hangs on a table or bracket: ``(a JOIN b ..)``, ``a LATERAL VIEW ..``."""
+        root, scope = start
+        for join in node.args.get("joins") or ():
+            root, scope = self._join(root, scope, join)
+        for lateral in node.args.get("laterals") or ():
+            root, scope = self._lateral(root, scope, lateral)
+        return root, scope
+
+    def _table(self, node: exp.Table) -> From:
+        name = node.name.lower()
+        if name in self._ctes:
+            cte = self._ctes[name]
+            plan = self._builder.query(cte.tree.this, cte.visible)
+            return _aliased(plan.renamed([c.name for c in cte.tree.args["alias"].columns]), node)
+        if name not in self._builder.schemas:
+            raise Unsupported("UNRESOLVED_NAME", f"the unknown table {node.name!r}")
+        stored = tuple((self._builder.fresh(), stored) for stored in self._builder.schemas[name])
+        return _aliased(Plan(Scan(name, stored), tuple((s, i) for i, s in stored)), node)
+
+    # -- joins --------------------------------------------------------------------------------------------------------
+
+    def _join(self, left: Operator, scope: Scope, join: exp.Join) -> From:
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        if isinstance(join.this, exp.Lateral):
+            if side or kind not in ("", "CROSS", "INNER") or join.args.get("on"):
+                raise Unsupported("LATERAL", "a LATERAL join with a condition")
+            return self._lateral(left, scope, join.this)
+        right, right_scope = self._relation(join.this)
+        if (side, kind) in _SIDED:
+            return self._sided(_SIDED[side, kind], (left, scope), (right, right_scope), join, swapped=side == "RIGHT")
+        if kind not in ("", "INNER", "CROSS") or side:
+            raise Unsupported("JOIN", f"a {side} {kind} JOIN")
+        using = self._using(join, scope, right_scope)
+        both = scope.joined(right_scope, {name: a for name, (a, _) in using.items()})
+        conditions = self._conditions(join, using, both)
+        inputs = (*left.inputs, right) if isinstance(left, Join) else (left, right)
+        before = left.conditions if isinstance(left, Join) else ()
+        return Join(inputs, before + conditions), both
+
+    def _sided(self, kind: Kind, left: From, right: From, join: exp.Join, *, swapped: bool) -> From:
+        """An outer, semi or anti join. A RIGHT join is a LEFT join with the sides exchanged."""
+        using = self._using(join, left[1], right[1])
+        both = left[1].joined(right[1], {name: (b if swapped else a) for name, (a, b) in using.items()})
+        conditions = self._conditions(join, using, both)
+        if swapped:
+            return SidedJoin(kind, right[0], left[0], conditions), both
+        root: Operator = SidedJoin(kind, left[0], right[0], conditions)
+        if kind in ("semi", "anti"):
+            return root, left[1]
+        if kind == "full" and using:
+            merged = {name: self._builder.fresh() for name in using}
+            found: tuple[Named, ...] = tuple(
+                (merged[name], exp.Coalesce(this=column(a), expressions=[column(b)])) for name, (a, b) in using.items()
+            )
+            root = Project(root, (*((name, column(name)) for name in root.columns), *found))
+            both = left[1].joined(right[1], merged)
+        return root, both
+
+    def _using(self, join: exp.Join, left: Scope, right: Scope) -> dict[str, tuple[str, str]]:
+        """The columns that USING or NATURAL compares: name to internal names on both sides."""
+        if (join.args.get("method") or "").upper() == "NATURAL":
+            theirs = {c.name.lower() for c in right.columns}
+            names = [name for name, _ in left.star() if name.lower() in theirs]
+        else:
+            names = [identifier.name for identifier in join.args.get("using") or ()]
+        found = {}
+        for name in names:
+            a, b = left.lookup(name), right.lookup(name)
+            if a is None or b is None:
+                raise Unsupported("UNRESOLVED_NAME", f"the column {name!r} of USING")
+            found[name] = (a, b)
+        return found
+
+    @staticmethod
+    def _conditions(join: exp.Join, using: dict[str, tuple[str, str]], both: Scope) -> tuple[exp.Expr, ...]:
+        conditions: list[exp.Expr] = [exp.EQ(this=column(a), expression=column(b)) for a, b in using.values()]
+        if join.args.get("on") is not None:
+            conditions.extend(conjuncts(resolved(join.args["on"], both)))
+        return tuple(conditions)
+
+    # -- generators ---------------------------------------------------------------------------------------------------
+
+    def _lateral(self, root: Operator, scope: Scope, lateral: exp.Lateral) -> From:
+        """LATERAL VIEW [OUTER] generator t AS columns, and LATERAL generator AS t(columns)."""
+        function = lateral.this
+        if isinstance(function, exp.Query | exp.Subquery):
+            raise Unsupported("LATERAL", "a LATERAL subquery")
+        name = functions.function_name(function)
+        if name not in functions.GENERATORS:
+            raise Unsupported("GENERATOR", f"the table function {name or function.sql(dialect='spark')}")
+        alias = lateral.args.get("alias")
+        names = [c.name for c in alias.columns] if alias is not None else []
+        names = names or default_columns(function)
+        internal = tuple(self._builder.fresh() for _ in names)
+        call = generator_call(resolved(function, scope, generator=True), outer=bool(lateral.args.get("outer")))
+        added = Scope.of(alias.name if alias is not None else None, list(zip(names, internal, strict=True)))
+        return Generate(root, call, internal), scope.joined(added, {})
+
+
+_ALWAYS_ONE_ROW = ("json_tuple", "stack")
+
+
+def generator_call(function: exp.Expr, *, outer: bool) -> exp.Expr:
+    """The generator, in its form that keeps rows without elements if that was asked for."""
+    name = functions.function_name(function)
+    if not outer or name is None or name.endswith("_outer") or name in _ALWAYS_ONE_ROW:
+        return function
+    inner = function.sql(dialect="spark")
+    return exp.maybe_parse(f"{name}_outer{inner[inner.index('(') :]}", dialect="spark")
+
+
+def default_columns(function: exp.Expr) -> list[str]:
+    """The names that Spark gives a generator's columns. What depends on types is not predicted here."""
+    name = functions.function_name(function) or ""
+    match name.removesuffix("_outer"):
+        case "explode":
+            return ["col"]
+        case "posexplode":
+            return ["pos", "col"]
+        case "json_tuple":
+            return [f"c{i}" for i in range(len(list(function.iter_expressions())) - 1)]
+    raise Unsupported("GENERATOR", f"the generator {name.upper()} without names for its columns")
+
+
+def resolved(node: exp.Expr, scope: Scope, *, generator: bool = False) -> exp.Expr:
+    """An expression of the FROM clause over internal columns."""
+    check_expression(node, generator=generator)
+    wrapped = exp.paren(node.copy())
+    resolve_columns(wrapped, list(wrapped.find_all(exp.Column)), scope, {})
+    return wrapped.this
+
+
+def filtered(source: Operator, conditions: tuple[exp.Expr, ...]) -> Operator:
+    """WHERE, as deep as it is right: into an inner join, and below the side of a join that keeps its rows."""
+    if not conditions:
+        return source
+    if isinstance(source, Join):
+        return Join(source.inputs, source.conditions + conditions)
+    if isinstance(source, SidedJoin) and source.kind != "full":
+        mine = tuple(c for c in conditions if names_in(c) <= set(source.left.columns))
+        rest = tuple(c for c in conditions if c not in mine)
+        if mine:
+            below = SidedJoin(source.kind, filtered(source.left, mine), source.right, source.conditions, source.mark)
+            return filtered(below, rest)
+    for condition in conditions:
+        source = Filter(source, condition)
+    return source
+
+
+def _aliased(plan: Plan, node: exp.Expr) -> From:
+    alias = node.args.get("alias")
+    named = plan.renamed([c.name for c in alias.columns] if alias is not None else [])
+    root = only(named.root, named.names) if len(named.root.columns) != len(named.outputs) else named.root
+    return root, Scope.of(node.alias_or_name or None, named.outputs)
+
+
+def _under_alias(inner: From, node: exp.Expr) -> From:
+    """A bracketed table under the bracket's own alias, if it has one."""
+    if not node.alias:
+        return inner
+    root, scope = inner
+    return root, Scope.of(node.alias, scope.star())
+
+
+def _unaliased(node: exp.Subquery) -> exp.Expr:
+    """A derived table's query with the LIMIT that stands behind its bracket, if there is one."""
+    if not any(node.args.get(key) for key in ("order", "limit", "offset", "with_")):
+        return node.this
+    bare = node.copy()
+    for key in ("alias", "joins", "laterals"):
+        bare.set(key, None)
+    return bare
