@@ -68,7 +68,7 @@ def tell(db: penstock.Database, story: Story) -> None:
 @given(random=st.randoms(use_true_random=True))
 def test_any_story(random: Random, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
     place: Path = tmp_path_factory.mktemp("story")
-    story = Author(random, str(place)).story()
+    story = Author(random, external=str(place)).story()
     with sizes(story), penstock.connect(place / "warehouse") as db:
         try:
             tell(db, story)

@@ -6,7 +6,7 @@ import pytest
 from plan_text import columns, conditions, plan
 
 from penstock.plan import Unsupported
-from penstock.plan.operators import Aggregate, Distinct, Filter, Join, Project, Scan, Union, walk
+from penstock.plan.operators import Aggregate, Distinct, Filter, Join, Operator, Project, Scan, SidedJoin, Union, walk
 
 
 @pytest.mark.parametrize(
@@ -148,3 +148,69 @@ def test_what_spark_would_refuse_is_not_guessed(query: str) -> None:
     with pytest.raises(Unsupported) as caught:
         plan(query)
     assert caught.value.code == "UNRESOLVED_NAME"
+
+
+def shape(query: str) -> str:
+    """The operators of a query, outermost first; projections are left out."""
+
+    def text(op: Operator) -> str:
+        inner = ", ".join(text(child) for child in op.children)
+        match op:
+            case Project(child=child):
+                return text(child)
+            case Scan(relation=relation):
+                return relation
+            case SidedJoin(kind=kind):
+                return f"{kind}({inner})"
+        return f"{type(op).__name__.lower()}({inner})"
+
+    return text(plan(query).root)
+
+
+@pytest.mark.parametrize(
+    ("query", "operators"),
+    [
+        ("SELECT a FROM t LEFT JOIN u USING (k)", "left(t, u)"),
+        ("SELECT a FROM t RIGHT JOIN u USING (k)", "left(u, t)"),
+        ("SELECT k FROM t FULL JOIN u USING (k)", "full(t, u)"),
+        ("SELECT a FROM t SEMI JOIN u USING (k) ANTI JOIN w USING (a)", "anti(semi(t, u), w)"),
+        ("SELECT a FROM t LEFT JOIN u USING (k) WHERE a > 1 AND c > 2", "filter(left(filter(t), u))"),
+        ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", "semi(t, u)"),
+        ("SELECT a FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.k AND u.c > t.b)", "anti(t, u)"),
+        ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u)", "semi(t, distinct(u))"),
+        ("SELECT a FROM t WHERE a IN (SELECT c FROM u)", "semi(t, u)"),
+        ("SELECT a FROM t WHERE a NOT IN (SELECT c FROM u)", "anti(anti(t, u), distinct(u))"),
+        ("SELECT a FROM t WHERE b > 1 OR a IN (SELECT c FROM u)", "filter(mark(mark(t, u), distinct(u)))"),
+        ("SELECT a FROM t WHERE a > (SELECT MAX(c) FROM u)", "join(t, aggregate(u))"),
+        ("SELECT a FROM t WHERE a > (SELECT MAX(c) FROM u WHERE u.k = t.k)", "filter(left(t, aggregate(u)))"),
+        (
+            "SELECT (SELECT COUNT(*) FROM u WHERE u.c < t.a) AS n FROM t",
+            "left(t, aggregate(join(distinct(t), u)))",
+        ),
+        (
+            "SELECT a FROM t GROUP BY a HAVING SUM(b) > (SELECT MAX(c) FROM u)",
+            "join(aggregate(t), aggregate(u))",
+        ),
+        ("SELECT a FROM t INTERSECT SELECT k FROM u", "filter(aggregate(union(t, u)))"),
+        ("SELECT a FROM t EXCEPT ALL SELECT k FROM u", "generate(aggregate(union(t, u)))"),
+        ("SELECT a, COUNT(DISTINCT b) AS n FROM t GROUP BY a", "aggregate(distinct(t))"),
+        (
+            "SELECT a, COUNT(DISTINCT b) AS n, SUM(k) AS s FROM t GROUP BY a",
+            "join(aggregate(t), aggregate(distinct(t)))",
+        ),
+        ("SELECT a, SUM(b) AS s FROM t GROUP BY ROLLUP (a)", "union(aggregate(t), aggregate(t))"),
+        ("SELECT a, SUM(b) OVER (PARTITION BY k) AS s FROM t", "window(t)"),
+        (
+            "SELECT SUM(b) OVER (PARTITION BY k) AS s, MAX(b) OVER (PARTITION BY a) AS m FROM t",
+            "window(window(t))",
+        ),
+        ("SELECT a, RANK() OVER (ORDER BY SUM(b)) AS r FROM t GROUP BY a", "window(aggregate(t))"),
+        ("SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY b) = 1", "filter(window(t))"),
+        ("SELECT a FROM t ORDER BY b DESC LIMIT 3 OFFSET 1", "topk(t)"),
+        ("SELECT a, COUNT(*) AS n FROM t GROUP BY a ORDER BY SUM(b) LIMIT 3", "topk(aggregate(t))"),
+        ("SELECT EXPLODE(ARRAY(a, b)) AS e FROM t", "generate(t)"),
+        ("SELECT e FROM t LATERAL VIEW EXPLODE(ARRAY(a)) x AS e WHERE e > 1", "filter(generate(t))"),
+    ],
+)
+def test_operators(query: str, operators: str) -> None:
+    assert shape(query) == operators

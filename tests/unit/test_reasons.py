@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+from operators_page import CODES
 from plan_text import plan
 
 from penstock.plan import Unsupported
@@ -10,60 +14,55 @@ from penstock.plan.check import non_deterministic
 from penstock.sql.query import parse_query
 
 REASONS = [
-    ("SELECT a FROM t LIMIT 1", "LIMIT", "LIMIT"),
-    ("SELECT a FROM t ORDER BY a LIMIT 1 OFFSET 2", "LIMIT", "LIMIT"),
+    ("SELECT a FROM t LIMIT 1", "LIMIT", "LIMIT without ORDER BY"),
     ("SELECT a FROM t OFFSET 2", "LIMIT", "OFFSET"),
-    ("SELECT a FROM t UNION ALL SELECT a FROM w LIMIT 3", "LIMIT", "LIMIT"),
-    ("SELECT a FROM t LEFT JOIN u USING (k)", "OUTER_JOIN", "LEFT JOIN"),
-    ("SELECT a FROM t RIGHT OUTER JOIN u USING (k)", "OUTER_JOIN", "RIGHT JOIN"),
-    ("SELECT a FROM t FULL OUTER JOIN u USING (k)", "OUTER_JOIN", "FULL JOIN"),
-    ("SELECT a FROM t LEFT SEMI JOIN u USING (k)", "SEMI_JOIN", "SEMI JOIN"),
-    ("SELECT a FROM t ANTI JOIN u USING (k)", "SEMI_JOIN", "ANTI JOIN"),
-    ("SELECT a FROM t WHERE k IN (SELECT k FROM u)", "SUBQUERY", "subquery"),
-    ("SELECT a FROM t WHERE NOT EXISTS (SELECT 1 FROM u)", "SUBQUERY", "subquery"),
-    ("SELECT (SELECT MAX(k) FROM u) AS m FROM t", "SUBQUERY", "subquery"),
-    ("SELECT a FROM t GROUP BY a HAVING COUNT(*) > (SELECT 1)", "SUBQUERY", "subquery"),
-    ("SELECT a FROM t JOIN u ON t.k = (SELECT 1)", "SUBQUERY", "subquery"),
-    ("SELECT a FROM t INTERSECT SELECT k FROM u", "SET_OPERATION", "INTERSECT"),
-    ("SELECT a FROM t EXCEPT ALL SELECT k FROM u", "SET_OPERATION", "EXCEPT"),
+    ("SELECT a FROM t UNION ALL SELECT a FROM w LIMIT 3", "LIMIT", "LIMIT without ORDER BY"),
+    ("SELECT DISTINCT a FROM t ORDER BY b LIMIT 3", "LIMIT", "not selected"),
+    ("SELECT a FROM t ORDER BY a LIMIT 1 + 1", "LIMIT", "other than a number"),
+    ("SELECT a FROM t GROUP BY a HAVING COUNT(*) > (SELECT 1)", "NO_SOURCE", "without FROM"),
+    ("SELECT a FROM t JOIN u ON t.k = (SELECT MAX(k) FROM u)", "SUBQUERY", "subquery"),
+    ("SELECT a FROM t WHERE a > ALL (SELECT k FROM u)", "SUBQUERY", "ALL"),
+    ("SELECT a FROM t WHERE (a, b) NOT IN (SELECT k, c FROM u)", "SUBQUERY", "several columns"),
+    ("SELECT a FROM t WHERE a = (SELECT k FROM u)", "SCALAR_SUBQUERY", "not a single aggregate"),
+    ("SELECT a FROM t WHERE a = (SELECT SIZE(COLLECT_LIST(c)) FROM u WHERE u.k = t.k)", "SCALAR_SUBQUERY", "COLLECT_LIST"),
+    ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u WHERE EXISTS (SELECT 1 FROM w WHERE w.a = t.a))",
+     "CORRELATED_SUBQUERY", "further out"),
+    ("SELECT a FROM t WHERE a IN (SELECT MAX(c) FROM u WHERE u.d < t.b)", "CORRELATED_SUBQUERY", "equality"),
+    ("SELECT a FROM t WHERE a IN (SELECT c + t.b FROM u)", "CORRELATED_SUBQUERY", "outside its WHERE"),
     ("SELECT a FROM t UNION ALL BY NAME SELECT k AS a FROM u", "SET_OPERATION", "BY NAME"),
-    ("SELECT ROW_NUMBER() OVER (ORDER BY a) AS n FROM t", "WINDOW_FUNCTION", "ROW_NUMBER"),
-    ("SELECT SUM(a) OVER (PARTITION BY b) AS s FROM t", "WINDOW_FUNCTION", "SUM"),
-    ("SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a) = 1", "WINDOW_FUNCTION", "QUALIFY"),
-    ("SELECT COUNT(DISTINCT a) AS n FROM t", "DISTINCT_AGGREGATE", "COUNT(DISTINCT"),
-    ("SELECT SUM(DISTINCT a) AS n FROM t", "DISTINCT_AGGREGATE", "SUM(DISTINCT"),
-    ("SELECT COUNT(a, b) AS n FROM t", "AGGREGATE_FUNCTION", "COUNT of several arguments"),
-    ("SELECT STDDEV(a) AS x FROM t", "AGGREGATE_FUNCTION", "STDDEV"),
+    ("SELECT COLLECT_LIST(a) OVER (ORDER BY b) AS n FROM t", "WINDOW_FUNCTION", "COLLECT_LIST"),
+    ("SELECT MODE(a) OVER (PARTITION BY b) AS n FROM t", "WINDOW_FUNCTION", "MODE"),
+    ("SELECT COUNT(DISTINCT a) OVER (PARTITION BY b) AS n FROM t", "WINDOW_FUNCTION", "DISTINCT"),
+    ("SELECT LAST_VALUE(a) OVER (PARTITION BY b) AS n FROM t", "WINDOW_FUNCTION", "without ORDER BY"),
+    ("SELECT a FROM t WHERE ROW_NUMBER() OVER (ORDER BY a) = 1", "WINDOW_FUNCTION", "in this place"),
+    ("SELECT SUM(DISTINCT a, b) AS n FROM t", "DISTINCT_AGGREGATE", "SUM(DISTINCT"),
     ("SELECT FIRST(a) AS x FROM t GROUP BY b", "AGGREGATE_FUNCTION", "FIRST"),
     ("SELECT ANY_VALUE(a) AS x FROM t", "AGGREGATE_FUNCTION", "ANY_VALUE"),
-    ("SELECT REGR_SLOPE(a, b) AS x FROM t", "AGGREGATE_FUNCTION", "REGR_SLOPE"),
-    ("SELECT TRY_SUM(a) AS x FROM t", "AGGREGATE_FUNCTION", "TRY_SUM"),
-    ("SELECT SUM(a) FILTER (WHERE b > 1) AS x FROM t", "AGGREGATE_FILTER", "FILTER"),
-    ("SELECT a, SUM(b) AS s FROM t GROUP BY ROLLUP (a)", "GROUPING_SETS", "ROLLUP"),
-    ("SELECT a, SUM(b) AS s FROM t GROUP BY a WITH CUBE", "GROUPING_SETS", "CUBE"),
-    ("SELECT a, b FROM t GROUP BY GROUPING SETS ((a), (b))", "GROUPING_SETS", "GROUPING SETS"),
-    ("SELECT EXPLODE(ARRAY(a)) AS e FROM t", "GENERATOR", "EXPLODE"),
+    ("SELECT MODE(a) AS x FROM t", "AGGREGATE_FUNCTION", "MODE"),
+    ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY a) FILTER (WHERE b > 1) AS x FROM t", "AGGREGATE_FILTER",
+     "FILTER"),
+    ("SELECT a, GROUPING(b) AS g FROM t GROUP BY ROLLUP (a)", "GROUPING_SETS", "GROUPING"),
     ("SELECT STACK(2, a, b) FROM t", "GENERATOR", "STACK"),
-    ("SELECT e FROM t LATERAL VIEW EXPLODE(ARRAY(a)) x AS e", "GENERATOR", "LATERAL VIEW"),
+    ("SELECT EXPLODE(ARRAY(a)) AS e, EXPLODE(ARRAY(b)) AS f FROM t", "GENERATOR", "two generators"),
+    ("SELECT INLINE(ARRAY(STRUCT(a, b))) FROM t", "GENERATOR", "INLINE"),
     ("SELECT a FROM t TABLESAMPLE (10 PERCENT)", "NON_DETERMINISTIC", "TABLESAMPLE"),
     ("SELECT a + RAND() AS x FROM t", "NON_DETERMINISTIC", "rand"),
     ("SELECT MY_UDF(a) AS x FROM t", "UNKNOWN_FUNCTION", "my_udf"),
     ("SELECT 1 AS one", "NO_SOURCE", "without FROM"),
     ("SELECT a FROM VALUES (1) AS x(a)", "TABLE_FORM", "VALUES"),
     ("SELECT id FROM range(3)", "TABLE_FORM", "in FROM"),
-    ("SELECT a FROM t, LATERAL (SELECT c FROM u WHERE u.k = t.k)", "TABLE_FORM", "LATERAL"),
+    ("SELECT a FROM t, LATERAL (SELECT c FROM u WHERE u.k = t.k)", "LATERAL", "LATERAL"),
     ("SELECT * FROM t PIVOT (SUM(b) FOR a IN (1, 2))", "PIVOT", "PIVOT"),
     ("SELECT WINDOW(a, '1 minute') AS x FROM t", "TIME_WINDOW", "WINDOW"),
     ("SELECT * REPLACE (1 AS a) FROM t", "QUERY_FORM", "REPLACE"),
     ("SELECT STRUCT(*) AS s FROM t", "QUERY_FORM", "star"),
     ("SELECT a FROM t VERSION AS OF 1", "QUERY_FORM", "VERSION"),
     ("SELECT :p AS x FROM t", "EXPRESSION", "parameter"),
-    (
-        "WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT x FROM r",
-        "RECURSIVE_CTE",
-        "recursive",
-    ),
-]
+    ("SELECT a FROM t RIGHT SEMI JOIN u ON t.k = u.k", "JOIN", "RIGHT SEMI"),
+    ("SELECT nothing FROM t", "UNRESOLVED_NAME", "nothing"),
+    ("WITH RECURSIVE r AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT x FROM r", "RECURSIVE_CTE",
+     "recursive"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("query", "code", "words"), REASONS)
@@ -74,7 +73,7 @@ def test_the_reason(query: str, code: str, words: str) -> None:
     assert words in caught.value.construct
 
 
-@pytest.mark.parametrize(("query", "code", "words"), REASONS[:30:4])
+@pytest.mark.parametrize(("query", "code", "words"), REASONS[::5])
 @pytest.mark.parametrize(
     "around",
     [
@@ -92,7 +91,7 @@ def test_the_reason_is_found_below_the_top(query: str, code: str, words: str, ar
 
 @pytest.mark.parametrize(
     "name",
-    ["COLLECT_LIST(a)", "MAX_BY(a, b)", "PERCENTILE(a, 0.5)", "LISTAGG(a)", "BOOL_AND(a)", "APPROX_COUNT_DISTINCT(a)"],
+    ["LISTAGG(a)", "MODE(a)", "PERCENTILE_APPROX(a, 0.5)", "HISTOGRAM_NUMERIC(a, 3)", "LAST(a)", "HLL_SKETCH_AGG(a)"],
 )
 def test_the_construct_is_named_as_spark_names_it(name: str) -> None:
     with pytest.raises(Unsupported) as caught:
@@ -132,3 +131,14 @@ def test_functions_whose_value_changes_by_itself(expression: str) -> None:
 def test_what_only_looks_like_them(query: str) -> None:
     assert non_deterministic(parse_query(query)) is None
     plan(query)
+
+
+def test_every_code_is_explained_and_asserted() -> None:
+    """No reason without words for it in the documentation, and none that no test has seen."""
+    source = Path(__file__).parents[2] / "src" / "penstock"
+    raised = set()
+    for path in [*source.glob("plan/*.py"), *source.glob("engine/*.py")]:
+        raised |= set(re.findall(r"""Unsupported\(\s*"([A-Z_]+)""", path.read_text()))
+    asserted = {code for _, code, _ in REASONS} | {"POLICY_FULL", "PLAN_MISMATCH"}
+    assert raised <= asserted
+    assert raised <= set(CODES)

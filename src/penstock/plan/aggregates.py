@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from penstock.plan import functions
-from penstock.plan.operators import Named, column
+from penstock.plan.operators import Named, column, names_in
 from penstock.plan.unsupported import Unsupported
 
 SUBQUERY = "__q"
@@ -170,6 +170,8 @@ def distinct_arguments(node: exp.Expr) -> tuple[exp.Expr, ...] | None:
 def of_distinct(node: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
     """The aggregate without DISTINCT, over these columns, whose rows are distinct already."""
     plain = node.copy()
+    if any(names_in(part) for part in node.iter_expressions() if part is not node.this):
+        raise Unsupported("DISTINCT_AGGREGATE", f"{name_of(node).upper()}(DISTINCT ..) of several values")
     if len(arguments) == 1:
         plain.set("this", arguments[0])
         return plain

@@ -38,10 +38,8 @@ def _narrow(op: Operator, needed: set[str]) -> Operator:
             kept_outputs = tuple(pair for pair in outputs if pair[0] in needed) or outputs[:1]
             narrower = replace(op, outputs=kept_outputs)
             return replace(narrower, child=_narrow(child, _used(narrower)))
-        case Aggregate(child=child, measures=measures):
-            kept_measures = tuple(pair for pair in measures if pair[0] in needed)
-            smaller = replace(op, measures=kept_measures)
-            return replace(smaller, child=_narrow(child, _used(smaller)))
+        case Aggregate(child=child):  # with all its measures, so that views which use other ones share it
+            return replace(op, child=_narrow(child, _used(op)))
         case Distinct(child=child):
             return replace(op, child=_narrow(child, set(op.columns)))
         case Union(inputs=inputs):

@@ -216,9 +216,9 @@ def filtered(source: Operator, conditions: tuple[exp.Expr, ...]) -> Operator:
         if mine:
             below = SidedJoin(source.kind, filtered(source.left, mine), source.right, source.conditions, source.mark)
             return filtered(below, rest)
-    for condition in conditions:
-        source = Filter(source, condition)
-    return source
+    return Filter(
+        source, exp.and_(*[c.copy() for c in conditions], wrap=False) if len(conditions) > 1 else conditions[0]
+    )
 
 
 def _aliased(plan: Plan, node: exp.Expr) -> From:

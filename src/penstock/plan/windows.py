@@ -89,5 +89,7 @@ def _check(node: exp.Window) -> None:
         raise Unsupported("WINDOW_FUNCTION", f"{name.upper()}(DISTINCT ..) over a window")
     if name in ("collect_list", "collect_set", "array_agg"):
         raise Unsupported("WINDOW_FUNCTION", f"{name.upper()} over a window, whose order Spark leaves open")
+    if name in _BY_PLACE and node.args.get("order") is None:
+        raise Unsupported("WINDOW_FUNCTION", f"{name.upper()} over a window without ORDER BY")
     if name not in functions.WINDOW_ONLY | functions.ORDER_FREE | _BY_PLACE:
         raise Unsupported("WINDOW_FUNCTION", f"the function {name.upper()} over a window")

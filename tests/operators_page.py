@@ -1,0 +1,134 @@
+"""docs/operators.md, made from what the tests executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from constructs import Construct
+from penstock.observe.explain import Explanation
+
+PAGE = "docs/operators.md"
+
+CODES = {
+    "AGGREGATE_FILTER": "`FILTER` behind an aggregate that has `WITHIN GROUP`",
+    "AGGREGATE_FUNCTION": "an aggregate whose value depends on the order of rows or on chance: `FIRST`, `LAST`, "
+    "`ANY_VALUE`, `MODE`, `LISTAGG`, `APPROX_PERCENTILE`, sketches",
+    "CORRELATED_SUBQUERY": "a subquery that uses names of the query around it elsewhere than in its `WHERE`, or of a "
+    "query further out, or that limits, numbers or groups its rows for each of them",
+    "DISTINCT_AGGREGATE": "`DISTINCT` in an aggregate of several arguments other than `COUNT`",
+    "EXPRESSION": "an expression that cannot be carried over, such as a parameter",
+    "GENERATOR": "a generator whose columns have no names (`STACK`, `INLINE`), or two in one select list",
+    "GROUPING_SETS": "`GROUPING` of something that is not grouped by",
+    "JOIN": "a join of a kind that is not listed above",
+    "LATERAL": "a `LATERAL` subquery",
+    "LIMIT": "`LIMIT` without `ORDER BY`, whose rows are left open, or with a limit that is not a number",
+    "NON_DETERMINISTIC": "functions whose value changes by itself, and `TABLESAMPLE`: refused at `CREATE`, except under "
+    "`REFRESH POLICY FULL`",
+    "NO_SOURCE": "a `SELECT` without `FROM`",
+    "PIVOT": "`PIVOT`, `UNPIVOT`",
+    "PLAN_MISMATCH": "a query that Spark and Penstock's planner read differently: nothing is risked",
+    "POLICY_FULL": "the view's own `REFRESH POLICY FULL`",
+    "QUERY_FORM": "a form of query that has no operator, such as `SELECT * REPLACE` or `VERSION AS OF`",
+    "RECURSIVE_CTE": "`WITH RECURSIVE`",
+    "SCALAR_SUBQUERY": "a scalar subquery that cannot be seen to give one row",
+    "SET_OPERATION": "`UNION BY NAME`",
+    "SUBQUERY": "a subquery in `ON`, behind `ALL` or `ANY`, or `NOT IN` of several columns",
+    "TABLE_FORM": "`VALUES` and table functions in `FROM`",
+    "TIME_WINDOW": "Spark's `window`, `session_window`",
+    "UNKNOWN_FUNCTION": "a function that is not one of Spark's own, SQL functions of the user's included: nothing is "
+    "known of it",
+    "UNRESOLVED_NAME": "a name that the planner does not find though Spark does",
+    "WINDOW_FUNCTION": "window functions whose value depends on an order that is left open, with `DISTINCT`, or in a "
+    "place where Spark refuses them",
+}
+
+_HEAD = """# Operators: what is maintained incrementally, and how
+
+<!-- Made by the tests from what they executed: `make docs`. Changes by hand are lost. -->
+
+A change is a set of rows with weights: +n for n copies added, -n for n removed. Each operator has a rule that turns the
+change of its inputs into the change of its output, in one file under `src/penstock/ivm/` with its equation. A stateful
+operator below the top of a query becomes a hidden node with a table of its own; equal ones are shared by all views.
+
+Every line below is a view that a test created, took through {rounds} rounds of inserts, key changes, deletes, an emptied
+table and a refilled one, with NULLs, duplicates, ties, NaN and -0.0 in the data, and compared with its query after each
+refresh. The last column counts the refreshes that were incremental; the others found nothing to do.
+"""
+
+_NOTES = """## What to know
+
+- `AVG` of integers divides the exact sum; Spark adds them up as doubles, so beyond 2^53 its last digits differ by chance.
+  `AVG` of decimals is rounded as Spark rounds it. For `AVG` of decimals wider than 27 digits or with more than 13 decimal
+  places, for `SUM` of decimals wider than 28 digits, and for sums of `FLOAT` and `DOUBLE`, the touched groups are
+  aggregated anew.
+- `COLLECT_LIST`, `COLLECT_SET` and `ARRAY_AGG` give sorted arrays, and `MIN_BY` and `MAX_BY` take the smallest or largest
+  of the values that tie. Spark leaves both open.
+- Where the place of a row matters (`ROW_NUMBER`, `NTILE`, `LAG`, `LEAD`, `ROWS` frames, `LIMIT`), rows that are equal in
+  the `ORDER BY` come in the order of all their other columns.
+- A window without `PARTITION BY` is one partition: any change computes all of it anew.
+- `LIMIT` keeps its rows while others come; when one of them is removed, or with `OFFSET`, it reads all rows.
+"""
+
+_ACTIONS = """## Why a refresh did what it did
+
+`INITIAL`, `REQUESTED` (`REFRESH .. FULL`), `POLICY_FULL`, `CHANGED` and `NO_CHANGE` explain the ordinary actions.
+`REINITIALIZE` says `SOURCE_REPLACED` (a table was dropped and made again, or restored to before what was read) or
+`HISTORY_GONE` (the log or files that the change would be read from were vacuumed). `SKIP` says `UPSTREAM_FAILED` or
+`HELD_BY_ANOTHER` (another process is refreshing the view). A failed view has the reason `ERROR` and the message.
+
+A view that always recomputes because of its query has one of these codes:
+"""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A construct that was run: how its view is maintained, and what its refreshes did."""
+
+    construct: Construct
+    explanation: Explanation
+    actions: list[str]
+
+
+def page(evidence: Iterable[Evidence], rounds: int, queries: Mapping[str, str]) -> str:
+    """The whole page. ``queries``: what became of each query of TPC-H."""
+    sections: dict[str, list[Evidence]] = {}
+    for item in evidence:
+        sections.setdefault(item.construct.section, []).append(item)
+    parts = [_HEAD.format(rounds=rounds)]
+    for section, items in sections.items():
+        recomputed = all(i.construct.code for i in items)
+        parts.append(f"## {section}\n\n{_recomputed(items) if recomputed else _maintained(items)}")
+    parts.append(_NOTES)
+    parts.append(_tpch(queries))
+    codes = "\n".join(f"| `{code}` | {words} |" for code, words in CODES.items())
+    parts.append(f"{_ACTIONS}\n| code | construct |\n|---|---|\n{codes}\n")
+    return "\n".join(parts)
+
+
+def _maintained(items: list[Evidence]) -> str:
+    lines = ["| construct | maintained by | reads | incremental |", "|---|---|---|---|"]
+    for item in items:
+        nodes = item.explanation.nodes
+        rules = " -> ".join(n.rule for n in nodes)
+        reads = "; ".join(dict.fromkeys(n.reads for n in nodes))
+        done = f"{item.actions.count('INCREMENTAL')} of {len(item.actions)}"
+        lines.append(f"| {item.construct.name} | {rules} | {reads} | {done} |")
+    return "\n".join(lines) + "\n"
+
+
+def _recomputed(items: list[Evidence]) -> str:
+    lines = ["| construct | code |", "|---|---|"]
+    lines += [f"| {item.construct.name} | `{item.explanation.reason_code}` |" for item in items]
+    return "\n".join(lines) + "\n"
+
+
+def _tpch(queries: Mapping[str, str]) -> str:
+    lines = [
+        "## TPC-H",
+        "",
+        "The 22 queries as views on shared tables, through cycles of inserts, deletes and updates:",
+        "",
+    ]
+    lines += ["| query | refreshes |", "|---|---|", *(f"| {name} | {outcome} |" for name, outcome in queries.items())]
+    return "\n".join(lines) + "\n"

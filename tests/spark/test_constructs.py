@@ -1,0 +1,90 @@
+"""Every construct of tests/constructs.py as a view, through rounds of changes, and docs/operators.md from the outcome."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from constructs import CONSTRUCTS, ROUNDS, ROWS, TABLES, Construct
+from operators_page import PAGE, Evidence, page
+from oracle import assert_fresh
+from penstock.observe.explain import Explanation
+
+
+@dataclass
+class Outcome:
+    """What became of a construct's view: its plan, what each refresh did, and the first thing that was wrong."""
+
+    explanation: Explanation | None = None
+    actions: list[str] = field(default_factory=list)
+    problem: str | None = None
+
+
+@pytest.fixture(scope="module")
+def outcomes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Outcome]]:
+    """All constructs in one warehouse: refreshed together, checked one by one."""
+    with penstock.connect(tmp_path_factory.mktemp("constructs") / "warehouse") as db:
+        for name, statement in TABLES.items():
+            db.sql(statement)
+            db.sql(f"INSERT INTO {name} VALUES {', '.join(ROWS[name])}")
+        found = {construct.name: Outcome() for construct in CONSTRUCTS}
+        views = {f"v{i}": found[construct.name] for i, construct in enumerate(CONSTRUCTS)}
+        for view, construct in zip(views, CONSTRUCTS, strict=True):
+            try:
+                db.create_view(view, construct.query)
+                views[view].explanation = db.explain(view)
+            except penstock.PenstockError as problem:
+                views[view].problem = f"not created: {problem}"
+        for number, statements in enumerate(ROUNDS, start=1):
+            for statement in statements:
+                db.sql(statement)
+            _refresh(db, {v: o for v, o in views.items() if o.problem is None}, number)
+        yield found
+
+
+def _refresh(db: penstock.Database, views: dict[str, Outcome], number: int) -> None:
+    try:
+        report = db.refresh()
+    except penstock.RefreshError as problem:
+        report = problem.report  # type: ignore[assignment]
+    for view, outcome in views.items():
+        outcome.actions.append(report[view].action)
+        try:
+            assert report[view].error is None, report[view].error
+            assert_fresh(db, view)
+        except AssertionError as problem:
+            outcome.problem = f"round {number}: {problem}"
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS, ids=lambda c: f"{c.section}: {c.name}")
+def test_a_construct_is_maintained(construct: Construct, outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes[construct.name]
+    assert outcome.problem is None, construct.query
+    assert outcome.explanation is not None
+    assert outcome.explanation.reason_code == construct.code, outcome.explanation.reason
+    actions = set(outcome.actions)
+    if construct.code is None:
+        assert actions <= {"INCREMENTAL", "NO_DATA"}
+        assert "INCREMENTAL" in actions
+    else:
+        assert actions <= {"FULL", "NO_DATA"}
+
+
+def test_the_page_on_operators_says_what_was_run(outcomes: dict[str, Outcome]) -> None:
+    """docs/operators.md is made here: it cannot claim what no test ran. PENSTOCK_WRITE_DOCS=1 writes it."""
+    evidence = []
+    for construct in CONSTRUCTS:
+        outcome = outcomes[construct.name]
+        if outcome.problem is None and outcome.explanation is not None:
+            evidence.append(Evidence(construct, outcome.explanation, outcome.actions))
+    text = page(evidence)
+    path = Path(__file__).parents[2] / PAGE
+    if os.environ.get("PENSTOCK_WRITE_DOCS"):
+        path.write_text(text)
+    assert path.read_text() == text, "run 'make docs' and commit docs/operators.md"
