@@ -4,10 +4,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint demo java clean
+.PHONY: help install test test-fuzz docs lint demo java clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## create .venv with Penstock and its tools in it (PYTHON=python3.12 chooses the Python)
 
@@ -23,6 +23,12 @@ java:
 
 test: java install lint ## check the code, then run every test
 	$(BIN)/python -m pytest
+
+test-fuzz: java install ## tell random stories for MINUTES=10 minutes
+	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest tests/spark/test_random_views.py
+
+docs: java install ## write docs/operators.md from what the tests executed
+	PENSTOCK_WRITE_DOCS=1 $(BIN)/python -m pytest tests/spark/test_constructs.py tests/tpch tests/test_operators_page.py
 
 lint: install ## check style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -11,6 +11,11 @@ from pyspark.sql import SparkSession
 import penstock
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The page that is made of all the evidence comes last."""
+    items.sort(key=lambda item: item.path.name == "test_operators_page.py")
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with penstock.connect(tmp_path_factory.mktemp("keeper")) as keeper:

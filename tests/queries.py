@@ -156,7 +156,8 @@ class QueryAuthor:
                 (f"SUM({self._one(numbers)}) OVER ({partition})", "int"),
                 (f"SUM({self._one(numbers)}) OVER ({order})", "int"),
                 (f"MIN({value.name}) OVER ({partition})", value.kind),
-                (f"LAG({value.name}) OVER ({total})", value.kind), (f"LEAD({value.name}, 2) OVER ({total})", value.kind),
+                (f"LAG({value.name}) OVER ({total})", value.kind),
+                (f"LEAD({value.name}, 2) OVER ({total})", value.kind),
                 (f"SUM({self._one(numbers)}) OVER ({total} {frame})", "int"),
                 (f"FIRST_VALUE({value.name}) OVER ({total})", value.kind),
             )
@@ -236,7 +237,8 @@ class QueryAuthor:
         inner = [Column(f"{alias}.{c.name}", c.kind) for c in relation.columns]
         shared = [(a, b) for a in scope for b in inner if a.kind == b.kind]
         if not shared:
-            return f"{self._one(('', 'NOT '))}EXISTS (SELECT 1 FROM {relation.name} AS {alias} WHERE {self.predicate(inner)})"
+            test = f"EXISTS (SELECT 1 FROM {relation.name} AS {alias} WHERE {self.predicate(inner)})"
+            return self._one((test, f"NOT {test}"))
         a, b = self._one(shared)
         more = f" AND {self.predicate(inner)}" if self._maybe(0.4) else ""
         source = f"FROM {relation.name} AS {alias}"

@@ -1,4 +1,4 @@
-"""Random stories for the oracle: tables, views over views, and changes, all as SQL text that can be read and run again."""
+"""Random stories for the oracle: tables, views over views, and changes, as SQL text that can be read and run again."""
 
 from __future__ import annotations
 

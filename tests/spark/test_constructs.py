@@ -1,18 +1,17 @@
-"""Every construct of tests/constructs.py as a view, through rounds of changes, and docs/operators.md from the outcome."""
+"""Every construct of tests/constructs.py as a view, through rounds of changes."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+import evidence
 import penstock
 from constructs import CONSTRUCTS, ROUNDS, ROWS, TABLES, Construct
-from operators_page import PAGE, Evidence, page
+from evidence import Evidence
 from oracle import assert_fresh
 from penstock.observe.explain import Explanation
 
@@ -74,17 +73,4 @@ def test_a_construct_is_maintained(construct: Construct, outcomes: dict[str, Out
         assert "INCREMENTAL" in actions
     else:
         assert actions <= {"FULL", "NO_DATA"}
-
-
-def test_the_page_on_operators_says_what_was_run(outcomes: dict[str, Outcome]) -> None:
-    """docs/operators.md is made here: it cannot claim what no test ran. PENSTOCK_WRITE_DOCS=1 writes it."""
-    evidence = []
-    for construct in CONSTRUCTS:
-        outcome = outcomes[construct.name]
-        if outcome.problem is None and outcome.explanation is not None:
-            evidence.append(Evidence(construct, outcome.explanation, outcome.actions))
-    text = page(evidence)
-    path = Path(__file__).parents[2] / PAGE
-    if os.environ.get("PENSTOCK_WRITE_DOCS"):
-        path.write_text(text)
-    assert path.read_text() == text, "run 'make docs' and commit docs/operators.md"
+    evidence.constructs[construct.name] = Evidence(construct, outcome.explanation, outcome.actions)

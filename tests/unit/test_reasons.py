@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from operators_page import CODES
 from plan_text import plan
 
+from operators_page import CODES
 from penstock.plan import Unsupported
 from penstock.plan.check import non_deterministic
 from penstock.sql.query import parse_query
@@ -103,8 +103,8 @@ def test_the_construct_is_named_as_spark_names_it(name: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "RAND()", "RANDN(3)", "UUID()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "CURRENT_DATE", "NOW()", "CURDATE()",  # noqa: E501
-        "LOCALTIMESTAMP()", "UNIX_TIMESTAMP()", "MONOTONICALLY_INCREASING_ID()", "SPARK_PARTITION_ID()", "INPUT_FILE_NAME()",  # noqa: E501
+        "RAND()", "RANDN(3)", "UUID()", "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP()", "CURRENT_DATE", "NOW()", "CURDATE()",
+        "LOCALTIMESTAMP()", "UNIX_TIMESTAMP()", "MONOTONICALLY_INCREASING_ID()", "SPARK_PARTITION_ID()", "INPUT_FILE_NAME()",
         "SHUFFLE(ARRAY(a))", "CURRENT_USER()", "a + CAST(RAND() AS INT)", "CASE WHEN RAND() > 0.5 THEN a END",
         "DATE_TRUNC('day', CURRENT_TIMESTAMP)", "RANDOM()", "UNIFORM(1, 2)", "VERSION()", "CURRENT_TIME()",
         "SESSION_USER()", "CURRENT_CATALOG()", "USER()", "CURRENT_USER", "RANDSTR(3)",

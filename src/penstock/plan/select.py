@@ -1,9 +1,9 @@
-"""One SELECT: FROM, WHERE, GROUP BY, HAVING, window functions, QUALIFY, the select list, DISTINCT, ORDER BY .. LIMIT."""
+"""One SELECT, in the order in which SQL evaluates it: from FROM and WHERE to DISTINCT and ORDER BY .. LIMIT."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 
@@ -252,7 +252,7 @@ class Select:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _order_keys(self, items: list[Item]) -> list[tuple[exp.Expr, int]]:
-        """ORDER BY before a LIMIT: each key and the item that it sorts by. What is not selected is added to the items."""
+        """ORDER BY before a LIMIT: each key, and the item that it sorts by; one that is not selected is added."""
         order, visible = self._tree.args.get("order"), list(items)
         if order is None or not self._is_limited:
             return []
@@ -327,7 +327,7 @@ class Select:
 class _GeneratorColumn(exp.Expression):
     """A column of a generator of the select list, until the generator is applied."""
 
-    arg_types = {"this": True, "place": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "place": True}
 
 
 def windows_inlined(node: exp.Expr, named: Mapping[str, exp.Window], wanted: bool) -> exp.Expr:

@@ -155,7 +155,7 @@ class Subqueries:
     # -- EXISTS and IN ------------------------------------------------------------------------------------------------
 
     def _rows(self, subquery: _Subquery) -> Plan:
-        """The rows that EXISTS asks for; without relation to the query around, one row that says whether there are any."""
+        """The rows that EXISTS asks for; when they do not depend on the query around, one row if there are any."""
         tree = _without_order(subquery.tree)
         if isinstance(tree, exp.Select) and not _aggregates(tree):
             tree.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])

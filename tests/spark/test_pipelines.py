@@ -1,0 +1,28 @@
+"""Whole pipelines: after each batch of mixed changes every view is incremental and equals its query."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock
+from oracle import assert_fresh
+from pipelines import MEDALLION, NEXMARK, Pipeline
+
+
+@pytest.mark.parametrize("pipeline", [MEDALLION, NEXMARK], ids=lambda p: p.name)
+def test_every_view_of_a_pipeline_follows(pipeline: Pipeline, db: penstock.Database) -> None:
+    for table, columns in pipeline.tables.items():
+        db.sql(f"CREATE TABLE {table} {columns}")
+        db.sql(f"INSERT INTO {table} VALUES {', '.join(pipeline.rows[table])}")
+    for view, query in pipeline.views.items():
+        db.create_view(view, query, policy="INCREMENTAL STRICT")
+    moved = set()
+    for batch in pipeline.batches:
+        for statement in batch:
+            db.sql(statement)
+        report = db.refresh()
+        for view in pipeline.views:
+            assert_fresh(db, view, ("INCREMENTAL", "NO_DATA"))
+            if report[view].rows_inserted or report[view].rows_deleted:
+                moved.add(view)
+    assert len(moved) >= len(pipeline.views) - 2, "the batches are meant to reach nearly every view"
