@@ -179,12 +179,23 @@ class Database:
         return view_graph(self._catalog)
 
     def explain(self, name: str) -> Explanation:
-        """How a view is maintained; ``print`` it."""
+        """How a view is maintained, or would be: takes a name or CREATE MATERIALIZED VIEW ..; ``print`` the answer."""
+        from penstock.sql.parser import parse
+        from penstock.storage.delta_log import Snapshot
+
         self._check_open()
         world = self._catalog.world()
+        if re.match(r"\s*CREATE\s", name, re.IGNORECASE):
+            statement = parse(name)
+            if not isinstance(statement, s.CreateView):
+                raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
+            definition = self._engine.define(world, statement)
+            return explain_view(world, definition.view, definition.nodes)
         view = world.views[world.view_key(name)]
+        nodes = [world.nodes[n] for n in view.nodes]
+        rows = {n.name: Snapshot(n.path, n.version).rows for n in nodes if n.version is not None}
         last = next(iter(self._catalog.history(view.key, 1)), None)
-        return explain_view(world, view, [world.nodes[n] for n in view.nodes], last)
+        return explain_view(world, view, nodes, last, rows)
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
@@ -308,8 +319,7 @@ class Database:
                 listing = listings.lines("explanation", str(self.explain(statement.name)))
             case s.ExplainCreate():
                 definition = self._engine.define(world, statement.create)
-                explained = explain_view(world, definition.view, definition.nodes)
-                listing = listings.lines("explanation", str(explained))
+                listing = listings.lines("explanation", str(explain_view(world, definition.view, definition.nodes)))
             case s.ExplainQuery():
                 listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))
             case _:

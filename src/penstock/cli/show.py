@@ -101,16 +101,19 @@ def history(
 
 def explain(
     context: typer.Context,
-    view: Annotated[str, typer.Argument(metavar="VIEW", help="The view to explain.", show_default=False)],
+    view: Annotated[
+        str,
+        typer.Argument(metavar="VIEW", help="The view, or CREATE MATERIALIZED VIEW .. in quotes.", show_default=False),
+    ],
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Show how a view is maintained.
+    """Show how a view is maintained, or how one that is not created yet would be.
 
     Its nodes, each node's rule and what it reads, whether it is incremental and if not, why.
     """
-    with opened(place_of(context, warehouse, catalog)) as (database, _):
+    with opened(place_of(context, warehouse, catalog)) as (database, progress), progress.during("planning"):
         explanation = database.explain(view)
     if json:
         print_json({**explanation.to_dict(), "verdict": explanation.verdict()})
@@ -196,6 +199,11 @@ def _label(node: GraphNode, remark: str = "") -> Text:
 def _explained(explanation: Explanation) -> RenderableType:
     style = "green" if explanation.incremental else "yellow"
     parts: list[RenderableType] = [Text.assemble((explanation.view, "bold"), ": ", (explanation.verdict(), style))]
+    if explanation.constructs:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for construct, how in explanation.constructs:
+            table.add_row(Text(f"  {construct}"), Text(how, style="dim", overflow="fold"))
+        parts.append(table)
     for node in explanation.nodes:
         parts += ["", *_node(node)]
     if explanation.last_refresh:
@@ -206,6 +214,8 @@ def _explained(explanation: Explanation) -> RenderableType:
 def _node(node: NodeExplanation) -> list[RenderableType]:
     rule = node.rule if node.incremental else f"{node.rule} (not incremental)"
     facts = {"computes": node.computes, "rule": rule, "reads": node.reads, "inputs": ", ".join(node.inputs) or "none"}
+    if node.size():
+        facts["state"] = str(node.size())
     if node.shared_with:
         facts["shared with"] = ", ".join(node.shared_with)
     table = Table.grid(padding=(0, 2, 0, 0))

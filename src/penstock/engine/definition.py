@@ -27,6 +27,7 @@ from penstock.ivm.node import maintained_node
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
+from penstock.plan.estimate import estimated_rows
 from penstock.plan.operators import Aggregate, Distinct, Scan, render, walk
 from penstock.sql.query import parse_query
 from penstock.sql.statements import CreateView
@@ -192,8 +193,10 @@ def _typed_nodes(
 ) -> tuple[NodeRecord, ...]:  # fmt: skip
     """Records of the nodes. Spark's types of our plan must be those of the user's query."""
     known = dict(schemas)
+    sizes = {key: _rows(world, key) for key in schemas}
     records = []
     for plan in plans:
+        sizes[plan.name] = estimated_rows(plan.body, sizes)
         inputs = _EmptyInputs(spark, known)
         try:
             types = _measure_types(plan, inputs)
@@ -219,11 +222,20 @@ def _typed_nodes(
                     "schemas": {k: s.names for k, s in schemas.items()},
                     "input_types": _input_types(plan, known),
                     "incremental": True,
+                    "estimated_rows": sizes[plan.name],
                     **describe_node(plan, maintained.mergeable),
                 },
             )
         )  # fmt: skip
     return tuple(records)
+
+
+def _rows(world: World, key: str) -> int:
+    """The number of rows of a table or view, from its log."""
+    if key in world.tables:
+        return Snapshot(world.tables[key].path).rows
+    node = world.nodes[key]
+    return Snapshot(node.path, node.version).rows if node.version is not None else 0
 
 
 def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,7 +18,16 @@ class NodeExplanation:
     reads: str
     inputs: tuple[str, ...]
     incremental: bool
+    estimated_rows: int | None = None
+    """A guess made when the view was planned."""
+    rows: int | None = None
+    """The rows of its table now, when it has one."""
     shared_with: tuple[str, ...] = ()
+
+    def size(self) -> str | None:
+        if self.rows is not None:
+            return f"{self.rows:,} rows"
+        return None if self.estimated_rows is None else f"about {self.estimated_rows:,} rows"
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,8 @@ class Explanation:
     reason_code: str | None
     reason: str | None
     nodes: tuple[NodeExplanation, ...]
+    constructs: tuple[tuple[str, str], ...] = ()
+    """What the query is made of, and how each is maintained."""
     last_refresh: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -38,6 +49,8 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.view}: {self.verdict()}"]
+        width = max((len(construct) for construct, _ in self.constructs), default=0)
+        lines += [f"  {construct:{width}}  {how}" for construct, how in self.constructs]
         for node in self.nodes:
             kind = "hidden node" if node.hidden else "view"
             lines += [
@@ -47,6 +60,8 @@ class Explanation:
                 f"    reads     {node.reads}",
                 f"    inputs    {', '.join(node.inputs) or 'none'}",
             ]
+            if node.size():
+                lines.append(f"    state     {node.size()}")
             if node.shared_with:
                 lines.append(f"    shared    with {', '.join(node.shared_with)}")
         if self.last_refresh:
@@ -60,9 +75,17 @@ class Explanation:
 
 
 def explain(
-    world: World, view: ViewRecord, nodes: Iterable[NodeRecord], last: HistoryRecord | None = None
+    world: World,
+    view: ViewRecord,
+    nodes: Iterable[NodeRecord],
+    last: HistoryRecord | None = None,
+    rows: Mapping[str, int] | None = None,
 ) -> Explanation:
-    """A view's nodes in words. The nodes are given, so that a view which was only planned can be explained too."""
+    """A view's nodes in words. The nodes are given, so that a view which was only planned can be explained too.
+
+    ``rows``: how many rows the nodes' tables hold.
+    """
+    nodes = list(nodes)
 
     def shown(name: str) -> str:
         return name.removeprefix("__node_") if name.startswith("__node_") else world.display_name(name)
@@ -77,7 +100,7 @@ def explain(
             NodeExplanation(
                 view.name if not node.hidden else shown(node.name), node.hidden, str(node.details["rule"]), computes,
                 str(node.details["reads"]), tuple(shown(n) for n in node.inputs), bool(node.details["incremental"]),
-                others,
+                node.details.get("estimated_rows"), (rows or {}).get(node.name), others,
             )
         )  # fmt: skip
     done = None
@@ -87,4 +110,16 @@ def explain(
             f"{last.action}{how} ({last.reason}), +{last.rows_inserted:,} -{last.rows_deleted:,} rows, "
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
-    return Explanation(view.name, view.policy, view.incremental, view.reason_code, view.reason, tuple(explained), done)
+    constructs = dict.fromkeys((str(c), str(how)) for n in nodes for c, how in n.details.get("constructs", ()))
+    if not view.incremental:
+        constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}
+    return Explanation(
+        view.name,
+        view.policy,
+        view.incremental,
+        view.reason_code,
+        view.reason,
+        tuple(explained),
+        tuple(constructs),
+        done,
+    )

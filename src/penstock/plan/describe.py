@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlglot import exp
 
+from penstock.plan.aggregates import name_of
+from penstock.plan.functions import function_name
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import (
     Aggregate,
@@ -25,13 +29,60 @@ from penstock.plan.operators import (
 _KINDS = {"left": "left join", "full": "full join", "semi": "semi join", "anti": "anti join", "mark": "mark join"}
 
 
-def describe_node(node: NodePlan, mergeable: bool) -> dict[str, str]:
-    """``rule``, ``operator`` and ``reads`` of a node."""
+def describe_node(node: NodePlan, mergeable: bool) -> dict[str, Any]:
+    """``rule``, ``operator`` and ``reads`` of a node, and ``constructs``: what it is made of, and how each is kept."""
     return {
         "rule": _rule(node.body),
         "operator": _outline(node.body, _names(node)),
         "reads": _reads(node.body, mergeable),
+        "constructs": [[construct, _how(op, mergeable)] for op in walk(node.body) for construct in _constructs(op)],
     }
+
+
+def _constructs(op: Operator) -> list[str]:
+    """An operator as the user wrote it; scans and projections are not worth a line."""
+    match op:
+        case Filter():
+            return ["filter"]
+        case Join(conditions=conditions):
+            return ["inner join" if conditions else "cross join"]
+        case SidedJoin(kind=kind):
+            return [_KINDS[kind]]
+        case Generate(generator=generator):
+            return [function_name(generator) or "generator"]
+        case Union():
+            return ["UNION ALL"]
+        case Distinct():
+            return ["DISTINCT"]
+        case Aggregate(measures=measures):
+            names = dict.fromkeys(name_of(e).upper() for _, e in measures)
+            return [", ".join(names) or "GROUP BY"]
+        case Window(functions=functions):
+            return [", ".join(dict.fromkeys(f"{name_of(e.this).upper()} OVER" for _, e in functions))]
+        case TopK():
+            return ["ORDER BY .. LIMIT"]
+    return []
+
+
+def _how(op: Operator, mergeable: bool) -> str:
+    match op:
+        case Filter() | Generate() | Union():
+            return "applied to the change"
+        case Join():
+            return "the change joined with the other inputs"
+        case SidedJoin():
+            return "the rows that the change matches, looked up before and after"
+        case Aggregate() if mergeable:
+            return "the change merged into the stored groups"
+        case Aggregate():
+            return "the touched groups aggregated anew"
+        case Distinct():
+            return "a count for each row, kept up to date"
+        case Window(partition=partition):
+            return "the touched partitions computed anew" if partition else "computed anew: there is one partition"
+        case TopK():
+            return "the change merged into the first rows"
+    return ""
 
 
 def _rule(body: Operator) -> str:
