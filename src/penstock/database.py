@@ -282,6 +282,8 @@ class Database:
         return run_query(self.spark, text, lambda key: newest(self.spark, world, key))
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
+        if statement.verb == "DESCRIBE" and statement.target.lower() in self._catalog.world().views:
+            return self._show(s.DescribeView(statement.text, statement.target))
         result = self._tables.run(statement)
         if statement.returns_rows:
             return result

@@ -63,7 +63,7 @@ def test_what_is_removed_is_subtracted(text: str) -> None:
     kind = "boolean" if text.startswith("COUNT_IF") else "int"
     found = choose(function(text), "x", kind, "bigint")
     assert found is not None
-    assert all("__sign" in part.partial and part.merge == "SUM" for part in found.parts)
+    assert all("__weight" in part.partial and part.merge == "SUM" for part in found.parts)
 
 
 def layout(query: str, **types: str) -> Layout:

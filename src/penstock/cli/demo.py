@@ -186,6 +186,8 @@ def _ratio(epoch: float, recomputation: float) -> str:
 
 
 def _times(ratio: float) -> str:
+    if 0.95 < ratio < 1.05:
+        return "about as fast as recomputing"
     return f"{ratio:.1f} times faster" if ratio >= 1 else f"{1 / ratio:.1f} times SLOWER than recomputing"
 
 

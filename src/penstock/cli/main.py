@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from penstock.cli.demo import demo
-from penstock.cli.output import say_problem
+from penstock.cli.output import say_hint, say_problem
 from penstock.cli.refresh import refresh
 from penstock.cli.show import explain, graph, history, status
 from penstock.cli.sql import sql
@@ -69,4 +69,5 @@ def main() -> None:
     try:
         app(prog_name="penstock")
     except KeyboardInterrupt:
+        say_hint("interrupted")
         sys.exit(130)

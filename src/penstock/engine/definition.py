@@ -98,7 +98,7 @@ def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructFi
         name = field.name
         if set(name) & _FORBIDDEN:
             raise DefinitionError(
-                f"view {statement.name!r}: the column {name!r} needs a plain name. Write {name} AS some_name."
+                f"view {statement.name!r}: the column {name!r} needs a plain name. Give it one with AS."
             )
         if name.startswith(RESERVED):
             raise DefinitionError(

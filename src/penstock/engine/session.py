@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -29,6 +29,10 @@ from penstock.errors import QueryError, SparkError
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JAVA_HELP = "Install it with 'sudo apt-get install openjdk-17-jre-headless' (macOS: 'brew install openjdk@17')."
+
+
+EXACT_DATES = {"spark.sql.datetime.java8API.enabled": "true"}
+"""Delta's change feed and pushed filters take dates through Java objects; the old ones have no 10 October 1582."""
 
 
 def settings() -> dict[str, str]:
@@ -51,6 +55,7 @@ def settings() -> dict[str, str]:
         # A view must not depend on which machine refreshes it.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        **EXACT_DATES,
         # Listing a few hundred known files is faster here than as a Spark job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         # Recording the caller's line for every Column costs more than making the Column.
@@ -141,11 +146,13 @@ class _Embedded:
     def stop(self) -> None:
         """Stop Spark and its JVM; nothing of it is left running."""
         session, self._session = self._session, None
-        if session is not None:
-            session.stop()
         gateway, self._gateway = self._gateway, None
+        with suppress(Py4JError, OSError):  # a JVM that died has nothing to stop
+            if session is not None:
+                session.stop()
+            if gateway is not None:
+                gateway.shutdown()
         if gateway is not None:
-            gateway.shutdown()
             gateway.proc.stdin.close()
             try:
                 gateway.proc.wait(timeout=10)
@@ -192,6 +199,8 @@ class Spark:
                 "io.delta.sql.DeltaSparkSessionExtension and spark.sql.catalog.spark_catalog="
                 "org.apache.spark.sql.delta.catalog.DeltaCatalog (see delta.configure_spark_with_delta_pip)."
             )
+        for name, value in EXACT_DATES.items():
+            self._given.conf.set(name, value)
         return self._given
 
     def _embedded_session(self) -> SparkSession:
@@ -238,7 +247,10 @@ def _message(problem: BaseException) -> str:
     while isinstance(original.__context__, Py4JJavaError):
         original = original.__context__
     if isinstance(original, Py4JJavaError):
-        return str(original.java_exception.getMessage() or original.java_exception)
+        found = original.java_exception
+        while found.getCause() is not None and "Exception thrown in awaitResult" in str(found.getMessage()):
+            found = found.getCause()
+        return str(found.getMessage() or found)
     return str(original)
 
 

@@ -1,8 +1,8 @@
 """How an aggregate function is kept up to date from a change alone.
 
-An accumulator is a few state columns per group. Each has a ``partial`` (over the changed rows of a group, whose
-argument is ``x`` and whose sign is +1 or -1) and a ``merge`` (SUM, MIN or MAX over partials and stored state); the
-function's value is an expression over the merged columns. Everything here is text: no Spark is needed to choose.
+An accumulator is a few state columns per group. Each has a ``partial`` over the changed rows of a group with their
+weights, the same as ``plain`` over rows without weights, and a ``merge`` (SUM, MIN or MAX over partials and stored
+state); the function's value is an expression over the merged columns. Everything here is text: no Spark is needed.
 
 | function            | state                       | value                                        |
 |---------------------|-----------------------------|----------------------------------------------|
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.storage.zset import SIGN
+from penstock.storage.zset import WEIGHT
 
 ROWS = "__rows"
 """The state column that counts a group's rows; a group without rows is gone."""
@@ -42,6 +42,7 @@ class Part:
     suffix: str
     type: str
     partial: str
+    plain: str
     merge: str
     partial_type: str | None = None
     """The type of a partial where the stored one is too narrow: a change may be larger than any sum it leads to."""
@@ -72,12 +73,7 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
         case exp.Count():
             return _count(function, argument)
         case exp.CountIf():
-            return Accumulator(
-                (Part("count", "bigint", f"COALESCE(SUM(IF({argument}, {SIGN}, 0)), 0)", "SUM"),),
-                "{count}",
-                None,
-                "count",
-            )
+            return Accumulator((_count_if("count", argument),), "{count}", None, "count")
         case exp.Sum():
             return _sum(argument, argument_type, value_type)
         case exp.Avg():
@@ -87,8 +83,14 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
     return None
 
 
+def _count_if(suffix: str, condition: str) -> Part:
+    weighted = f"COALESCE(SUM(IF({condition}, {WEIGHT}, 0L)), 0L)"
+    return Part(suffix, "bigint", weighted, f"COUNT_IF({condition})", "SUM")
+
+
 def _non_null_count(argument: str) -> Part:
-    return Part("count", "bigint", f"COALESCE(SUM(IF({argument} IS NULL, 0, {SIGN})), 0)", "SUM")
+    weighted = f"COALESCE(SUM(IF({argument} IS NULL, 0L, {WEIGHT})), 0L)"
+    return Part("count", "bigint", weighted, f"COUNT({argument})", "SUM")
 
 
 def _count(function: exp.Count, argument: str) -> Accumulator:
@@ -97,20 +99,20 @@ def _count(function: exp.Count, argument: str) -> Accumulator:
     return Accumulator((_non_null_count(argument),), "{count}", None, "count")
 
 
-def _signed_sum(argument: str, wide: str, stored: str, partial_type: str | None = None) -> Part:
-    """Exact: the argument is widened before its sign is turned, so that no value is too large to be negated."""
+def _weighted_sum(argument: str, wide: str, weight: str, stored: str, partial_type: str | None = None) -> Part:
+    """Exact: argument and weight are widened before they are multiplied, so that every product has room."""
     value = f"CAST({argument} AS {wide})"
-    return Part("sum", stored, f"SUM(IF({SIGN} > 0, {value}, -{value}))", "SUM", partial_type)
+    return Part("sum", stored, f"SUM({value} * CAST({WEIGHT} AS {weight}))", f"SUM({value})", "SUM", partial_type)
 
 
 def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
     decimal = _decimal(argument_type)
     if argument_type in _SMALL_INTEGERS:
-        part = _signed_sum(argument, "BIGINT", value_type)
+        part = _weighted_sum(argument, "BIGINT", "BIGINT", value_type)
     elif argument_type == "bigint":
-        part = _signed_sum(argument, "DECIMAL(20,0)", value_type, "decimal(38,0)")
+        part = _weighted_sum(argument, "DECIMAL(20,0)", "DECIMAL(17,0)", value_type, "decimal(38,0)")
     elif decimal is not None and decimal[0] <= _WIDEST_SUM:
-        part = _signed_sum(argument, argument_type, value_type)
+        part = _weighted_sum(argument, argument_type, "DECIMAL(9,0)", value_type)
     else:
         return None
     return Accumulator((part, _non_null_count(argument)), "IF({count} = 0, NULL, {sum})", None, "sum")
@@ -120,12 +122,12 @@ def _average(argument: str, argument_type: str, value_type: str) -> Accumulator 
     decimal = _decimal(argument_type)
     count = _non_null_count(argument)
     if argument_type in (*_SMALL_INTEGERS, "bigint"):
-        part = _signed_sum(argument, "DECIMAL(20,0)", "decimal(38,0)")
+        part = _weighted_sum(argument, "DECIMAL(20,0)", "DECIMAL(17,0)", "decimal(38,0)")
         return Accumulator((part, count), "IF({count} = 0, NULL, CAST({sum} AS DOUBLE) / CAST({count} AS DOUBLE))")
     if decimal is None or decimal[0] > _LARGEST_PRECISION or decimal[1] > _LARGEST_SCALE:
         return None
     precision, scale = decimal
-    part = _signed_sum(argument, argument_type, f"decimal({precision + 10},{scale})")
+    part = _weighted_sum(argument, argument_type, "DECIMAL(9,0)", f"decimal({precision + 10},{scale})")
     return Accumulator((part, count), _exact_quotient(scale, value_type))
 
 
@@ -146,14 +148,14 @@ def _exact_quotient(scale: int, value_type: str) -> str:
 
 
 def _boolean(argument: str, value: str) -> Accumulator:
-    trues = Part("true", "bigint", f"COALESCE(SUM(IF({argument}, {SIGN}, 0)), 0)", "SUM")
-    falses = Part("false", "bigint", f"COALESCE(SUM(IF(NOT {argument}, {SIGN}, 0)), 0)", "SUM")
-    return Accumulator((trues, falses), f"IF({{true}} + {{false}} = 0, NULL, {value})")
+    counts = (_count_if("true", argument), _count_if("false", f"NOT {argument}"))
+    return Accumulator(counts, f"IF({{true}} + {{false}} = 0, NULL, {value})")
 
 
 def _extreme(kind: str, argument: str, argument_type: str) -> Accumulator:
-    value = Part("value", argument_type, f"{kind}(IF({SIGN} > 0, {argument}, NULL))", kind)
-    removed = Part("removed", argument_type, f"{kind}(IF({SIGN} < 0, {argument}, NULL))", kind)
+    plain = f"{kind}({argument})"
+    value = Part("value", argument_type, f"{kind}(IF({WEIGHT} > 0, {argument}, NULL))", plain, kind)
+    removed = Part("removed", argument_type, f"{kind}(IF({WEIGHT} < 0, {argument}, NULL))", plain, kind)
     return Accumulator((value,), "{value}", removed, "value")
 
 

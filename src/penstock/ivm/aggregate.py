@@ -23,7 +23,7 @@ from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import Aggregate, Distinct, names_in, render
 from penstock.storage.bounded import superset
 from penstock.storage.reader import quoted
-from penstock.storage.zset import SIGN, WEIGHT, Delta, add, consolidate, matching, plain_rows, signed_copies, weighted
+from penstock.storage.zset import WEIGHT, Delta, add, consolidate, identity_of, matching, plain_rows, weighted
 
 _OLD, _STALE = "__old", "__stale"
 
@@ -80,8 +80,9 @@ def _grouped(layout: Layout, rows: DataFrame, *, small: bool) -> DataFrame:
     """Rows of keys and arguments aggregated from scratch, as the table stores them."""
     rows = rows.coalesce(1) if small else rows
     if layout.mergeable:
-        partials = rows.selectExpr("*", f"1 AS {SIGN}").groupBy(*_keys(layout)).agg(*_expressions(_partials(layout)))
-        return _finalised(layout, partials)
+        state = [f"CAST({c.part.plain} AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
+        groups = rows.groupBy(*_keys(layout)).agg(*_expressions([f"COUNT(*) AS {ROWS}", *state]))
+        return _finalised(layout, groups)
     values = [f"{render(m.function)} AS {m.name}" for m in layout.measures]
     groups = rows.groupBy(*_keys(layout)).agg(*_expressions(values))
     return groups.selectExpr(*[_stored_columns(layout)[name] for name in layout.stored])
@@ -91,14 +92,12 @@ def _expressions(texts: Sequence[str]) -> list[Column]:
     return [F.expr(text) for text in texts]
 
 
-def _partials(layout: Layout, *, of_change: bool = False) -> list[str]:
-    """What a group's rows contribute: their number, and the state columns."""
-    types = [(c.part.partial_type if of_change else None) or c.part.type for c in layout.state]
+def _partials(layout: Layout) -> list[str]:
+    """What a change adds to a group: a number of rows, and the state columns."""
     state = [
-        f"CAST({c.part.partial} AS {data_type}) AS {quoted(c.stored)}"
-        for c, data_type in zip(layout.state, types, strict=True)
+        f"CAST({c.part.partial} AS {c.part.partial_type or c.part.type}) AS {quoted(c.stored)}" for c in layout.state
     ]
-    return [f"COALESCE(SUM({SIGN}), 0L) AS {ROWS}", *state]
+    return [f"COALESCE(SUM({WEIGHT}), 0L) AS {ROWS}", *state]
 
 
 def _stored_columns(layout: Layout) -> dict[str, str]:
@@ -146,9 +145,8 @@ def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, mate
 def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> DataFrame:
     """The change by group: what it adds to the state, and the extremes of what it removes."""
     rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
-    signed = signed_copies(rows)
-    texts = _partials(layout, of_change=True) + [_removed(m) for m in extremes]
-    return (signed.coalesce(1) if change.small else signed).groupBy(*_keys(layout)).agg(*_expressions(texts))
+    texts = _partials(layout) + [_removed(m) for m in extremes]
+    return (rows.coalesce(1) if change.small else rows).groupBy(*_keys(layout)).agg(*_expressions(texts))
 
 
 def _merged(
@@ -167,7 +165,12 @@ def _merged(
         merges.append(f"{_kind(m)}(IF({_OLD} IS NULL, {value}, NULL)) AS __added_{m.name}")
         merges.append(f"{_kind(m)}(__removed_{m.name}) AS __removed_{m.name}")
     merges.append(f"FIRST({_OLD}, true) AS {_OLD}")
-    same = " AND ".join(f"{quoted(name)} <=> {_OLD}.{quoted(name)}" for name in state)
+    types = before.schema
+    same = " AND ".join(
+        f"{identity_of(quoted(name), types[name].dataType)} <=> "
+        f"{identity_of(f'{_OLD}.{quoted(name)}', types[name].dataType)}"
+        for name in state
+    )
     groups = (both.coalesce(1) if one else both).groupBy(*_keys(layout)).agg(*_expressions(merges))
     # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
     marked = groups.selectExpr(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
@@ -204,6 +207,8 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
     for m in extremes:
         removed, added, old = f"__removed_{m.name}", f"__added_{m.name}", f"{_OLD}.{quoted(m.state[0].stored)}"
         reaches, short = ("<=", ">") if _kind(m) == "MIN" else (">=", "<")
+        if "float" in m.state[0].part.type or "double" in m.state[0].part.type:
+            short += "="  # 0.0 does not stand in for -0.0, though they are equal
         conditions.append(f"({removed} {reaches} {old} AND ({added} IS NULL OR {added} {short} {removed}))")
     if not conditions:
         return "false"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from penstock.plan import functions
@@ -35,6 +37,10 @@ def is_subquery(node: exp.Expr) -> bool:
 def non_deterministic(tree: exp.Expr) -> NonDeterministic | None:
     """The first function of a query whose value changes by itself, if there is one."""
     for node in tree.find_all(exp.Func, exp.TableSample):
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
+            word = re.match(r"\s*(now|today|tomorrow|yesterday)\b", node.this.name, re.IGNORECASE)
+            if word:  # DATE'today' is the day on which Spark reads it
+                return NonDeterministic(f"{node.to.sql(dialect='spark')}'{word.group(1)}'")
         name = "tablesample" if isinstance(node, exp.TableSample) else functions.function_name(node)
         if name in functions.NON_DETERMINISTIC or name == "tablesample":
             return NonDeterministic(name)

@@ -24,6 +24,12 @@ _WRITES: dict[tuple[str, ...], str] = {
     ("TRUNCATE", "TABLE"): "TRUNCATE", ("ALTER", "TABLE"): "ALTER", ("OPTIMIZE",): "OPTIMIZE",
     ("RESTORE", "TABLE"): "RESTORE", ("RESTORE",): "RESTORE", ("VACUUM",): "VACUUM",
 }  # fmt: skip
+_ALMOST: dict[tuple[str, ...], str] = {
+    ("REFRESH",): "REFRESH MATERIALIZED VIEW", ("CREATE", "VIEW"): "CREATE MATERIALIZED VIEW",
+    ("CREATE", "OR", "REPLACE", "VIEW"): "CREATE OR REPLACE MATERIALIZED VIEW",
+    ("DROP", "VIEW"): "DROP MATERIALIZED VIEW", ("ALTER", "VIEW"): "ALTER MATERIALIZED VIEW",
+    ("SHOW", "VIEWS"): "SHOW MATERIALIZED VIEWS", ("SHOW", "HISTORY"): "SHOW REFRESH HISTORY",
+}  # fmt: skip
 _READS: dict[tuple[str, ...], str] = {
     ("DESCRIBE", "HISTORY"): "DESCRIBE", ("DESCRIBE", "DETAIL"): "DESCRIBE", ("DESCRIBE", "TABLE"): "DESCRIBE",
     ("DESC", "TABLE"): "DESCRIBE", ("SHOW", "TBLPROPERTIES"): "SHOW", ("DESCRIBE",): "DESCRIBE", ("DESC",): "DESCRIBE",
@@ -64,6 +70,9 @@ def parse(text: str) -> s.Statement:
         for words, verb in table.items():
             if cursor.take(*words):
                 return _table_statement(cursor, verb, writes)
+    for words, instead in _ALMOST.items():
+        if cursor.at(*words):
+            raise cursor.error(f"expected a statement that Penstock has: did you mean {instead}?")
     raise cursor.error("expected a query, or a statement on tables or materialized views")
 
 

@@ -67,7 +67,9 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
         if files_exist(after.path, added) and (after.plain or set(added) <= {f.path for f in after.files}):
             rows = weighted(read_files(spark, after, added, columns), 1)
             return Change("APPEND", rows, append_only=True, small=_is_small(changing))
-    if _feed_is_on(before, commits) and files_exist(after.path, _feed_files(changing)):
+    # The feed cannot be read across a change of the schema; what the files say is right there too.
+    settled = not any(c.metadata for c in commits)
+    if settled and _feed_is_on(before, commits) and files_exist(after.path, _feed_files(changing)):
         return Change("FEED", _read_feed(spark, before, after, columns), small=_is_small(changing))
     return _read_files(spark, before, after, changing, columns)
 

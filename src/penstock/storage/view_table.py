@@ -128,13 +128,23 @@ def _statistics(footer: pq.FileMetaData) -> str:
         if "." in name or any(not c.is_stats_set or not c.statistics.has_null_count for c in chunks):
             continue
         nulls[name] = sum(c.statistics.null_count for c in chunks)
-        if any(not c.statistics.has_min_max for c in chunks if c.statistics.null_count < c.num_values):
-            continue
-        bounds = [(c.statistics.min, c.statistics.max) for c in chunks if c.statistics.has_min_max]
-        if bounds and all(_is_simple(value) for pair in bounds for value in pair):
-            lows[name] = _plain(min(low for low, _ in bounds))
-            highs[name] = _plain(max(high for _, high in bounds))
+        bounds = _bounds(chunks)
+        if bounds is not None:
+            lows[name], highs[name] = bounds
     return json.dumps({"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls})
+
+
+def _bounds(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+    """The smallest and largest value of a column; None when they are not known or of a type that is left out."""
+    if any(not c.statistics.has_min_max for c in chunks if c.statistics.null_count < c.num_values):
+        return None
+    try:
+        pairs = [(c.statistics.min, c.statistics.max) for c in chunks if c.statistics.has_min_max]
+    except (ValueError, OverflowError):  # a year that Python does not know
+        return None
+    if not pairs or not all(_is_simple(value) for pair in pairs for value in pair):
+        return None
+    return _plain(min(low for low, _ in pairs)), _plain(max(high for _, high in pairs))
 
 
 def _is_simple(value: Any) -> bool:

@@ -15,12 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from penstock.storage.reader import quoted
 
 WEIGHT = "__weight"
-SIGN = "__sign"
 
 
 @dataclass(frozen=True)
@@ -46,21 +54,36 @@ class Delta:
     """The rows of a small change, where it is at hand."""
 
 
+_WHOLE = (
+    "MAP('timestampFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSS', "
+    "'dateFormat', 'uuuu-MM-dd', 'ignoreNullFields', 'false')"
+)
+"""Options for TO_JSON that lose nothing: by default it leaves out microseconds."""
+
+
 def identity(field: StructField) -> str:
     """What a column's value is compared by, so that equal means the same value."""
-    name = quoted(field.name)
-    if isinstance(field.dataType, FloatType | DoubleType):
-        return f"CAST({name} AS STRING)"
-    if not _is_special(field.dataType):
-        return name
-    return f"TO_JSON({name if isinstance(field.dataType, StructType) else f'STRUCT({name})'})"
+    return identity_of(quoted(field.name), field.dataType)
+
+
+def identity_of(value: str, data_type: DataType) -> str:
+    """The same for any expression of a type."""
+    if isinstance(data_type, FloatType | DoubleType):
+        return f"CAST({value} AS STRING)"
+    if isinstance(data_type, StringType) and _is_special(data_type):
+        return f"CAST({value} AS BINARY)"
+    if not _is_special(data_type):
+        return value
+    return f"TO_JSON({value if isinstance(data_type, StructType) else f'STRUCT({value} AS v)'}, {_WHOLE})"
 
 
 def _is_special(data_type: DataType) -> bool:
-    """Maps cannot be compared, and comparing floats would lose the sign of zero."""
+    """Maps cannot be compared; comparing floats would lose the sign of zero, and collated strings their case."""
     match data_type:
         case MapType() | FloatType() | DoubleType():
             return True
+        case StringType():
+            return " collate " in data_type.simpleString()
         case ArrayType(elementType=inner):
             return _is_special(inner)
         case StructType(fields=fields):
@@ -117,13 +140,7 @@ def with_weight(rows: Rows) -> DataFrame:
 
 def copies(frame: DataFrame) -> DataFrame:
     """Each row as many times as its (positive) weight says, without the weight."""
-    return signed_copies(frame).drop(SIGN)
-
-
-def signed_copies(frame: DataFrame) -> DataFrame:
-    """Each row as many times as the size of its weight, with a column that says +1 or -1."""
-    times = f"EXPLODE(ARRAY_REPEAT(CAST(SIGN({WEIGHT}) AS INT), CAST(ABS({WEIGHT}) AS INT))) AS {SIGN}"
-    return frame.selectExpr("*", times).drop(WEIGHT)
+    return frame.selectExpr("*", f"EXPLODE(SEQUENCE(1L, {WEIGHT})) AS __copy").drop("__copy", WEIGHT)
 
 
 def plain_rows(rows: Rows) -> DataFrame:
