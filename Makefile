@@ -22,7 +22,7 @@ java:
 	@.ci/check-java
 
 test: java install lint ## check the code, then run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest tests/spark/test_random_views.py

@@ -12,8 +12,12 @@ import penstock
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The page that is made of all the evidence comes last."""
-    items.sort(key=lambda item: item.path.name == "test_operators_page.py")
+    """The evidence for the page on operators is gathered in one process, and the page is made when it is complete."""
+    pages = ("test_constructs.py", "test_tpch.py", "test_operators_page.py")
+    items.sort(key=lambda item: pages.index(item.path.name) - len(pages) if item.path.name in pages else 0)
+    for item in items:
+        if item.path.name in pages:
+            item.add_marker(pytest.mark.xdist_group("evidence"))
 
 
 @pytest.fixture(scope="session")

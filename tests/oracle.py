@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
 from pyspark.sql.types import VariantVal
 
 import penstock
@@ -69,7 +70,13 @@ def types(frame: DataFrame) -> list[str]:
 
 
 def multiset(frame: DataFrame) -> Counter[Any]:
-    return Counter(_plain(row) for row in frame.collect())
+    """The rows, counted; dates and times as text, since Spark knows years that Python does not."""
+    timed = ("date", "timestamp", "timestamp_ntz")
+    columns = [
+        F.col(f"`{f.name}`").cast("string") if f.dataType.simpleString() in timed else F.col(f"`{f.name}`")
+        for f in frame.schema.fields
+    ]
+    return Counter(_plain(row) for row in frame.select(*columns).collect())
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:

@@ -55,8 +55,8 @@ class Delta:
 
 
 _WHOLE = (
-    "MAP('timestampFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSS', "
-    "'dateFormat', 'uuuu-MM-dd', 'ignoreNullFields', 'false')"
+    "MAP('timestampFormat', 'G yyyy-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'G yyyy-MM-dd HH:mm:ss.SSSSSS', "
+    "'dateFormat', 'G yyyy-MM-dd', 'ignoreNullFields', 'false')"
 )
 """Options for TO_JSON that lose nothing: by default it leaves out microseconds."""
 
