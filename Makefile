@@ -4,10 +4,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint demo java clean
+.PHONY: help install test test-tpch lint demo java clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## create .venv with Penstock and its tools in it (PYTHON=python3.12 chooses the Python)
 
@@ -23,6 +23,11 @@ java:
 
 test: java install lint ## check the code, then run every test
 	$(BIN)/python -m pytest
+
+SF ?= 0.1
+
+test-tpch: java install ## keep the queries of TPC-H fresh on all its rows (SF=0.1 chooses the scale factor)
+	PENSTOCK_TPCH_SF=$(SF) $(BIN)/python -m pytest tests/tpch
 
 lint: install ## check style, types and the direction of imports
 	$(BIN)/ruff check .
