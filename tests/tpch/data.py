@@ -6,7 +6,9 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import write_deltalake
 
 import penstock
 
@@ -54,16 +56,17 @@ def generate(directory: Path, scale: float) -> Path:
 
 def load(db: penstock.Database, files: Path, sample: bool) -> None:
     """Create the tables and append the rows of the files, or a sample of the orders and their lines."""
-    frames = {name: db.spark.read.parquet(str(files / f"{name}.parquet")) for name in TABLES}
-    if sample:
-        kept = db.spark.createDataFrame(db.spark.sql(SAMPLE, **frames).toArrow())
-        for name, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-            frames[name] = frames[name].join(kept, frames[name][key] == kept["kept"], "left_semi")
+    sampled = _sample(db, files) if sample else {}
     for name, columns in TABLES.items():
         db.sql(f"CREATE TABLE {name} ({columns})")
-        append(db, name, frames[name])
+        rows = sampled[name] if name in sampled else pq.read_table(files / f"{name}.parquet")
+        write_deltalake(db._catalog.world().tables[name].path, rows, mode="append")
 
 
-def append(db: penstock.Database, table: str, rows: DataFrame) -> None:
-    """Append rows with Spark's own writer, as a pipeline beside Penstock would."""
-    rows.write.format("delta").mode("append").save(db._catalog.world().tables[table].path)
+def _sample(db: penstock.Database, files: Path) -> dict[str, pa.Table]:
+    names = ("orders", "lineitem", "part")
+    frames = {name: db.spark.read.parquet(str(files / f"{name}.parquet")) for name in names}
+    kept = db.spark.createDataFrame(db.spark.sql(SAMPLE, **frames).toArrow())
+    orders = frames["orders"].join(kept, frames["orders"]["o_orderkey"] == kept["kept"], "left_semi")
+    lines = frames["lineitem"].join(kept, frames["lineitem"]["l_orderkey"] == kept["kept"], "left_semi")
+    return {"orders": orders.toArrow(), "lineitem": lines.toArrow()}
