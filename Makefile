@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-fuzz docs lint demo java clean
+.PHONY: help install test test-tpch test-fuzz docs lint demo java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 
 docs: java install ## write docs/operators.md from what the tests executed
 	PENSTOCK_WRITE_DOCS=1 $(BIN)/python -m pytest tests/spark/test_constructs.py tests/tpch tests/test_operators_page.py
+
+SF ?= 0.1
+
+test-tpch: java install ## keep the queries of TPC-H fresh on all its rows (SF=0.1 chooses the scale factor)
+	PENSTOCK_TPCH_SF=$(SF) $(BIN)/python -m pytest tests/tpch
 
 lint: install ## check style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -120,17 +120,21 @@ def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
     return _kept((path, consumed.table_id, consumed.version), read)
 
 
+_FEW = 20_000
 _frames: dict[Any, DataFrame] = {}
 
 
 def _kept(key: Any, compute: Callable[[], DataFrame]) -> DataFrame:
-    """A version never changes, nor does a query on it: its few rows are computed once and kept on the driver."""
+    """A version never changes, nor does a query on it: if its rows are few, they are computed once and kept here."""
     if key not in _frames:
         if len(_frames) > 100:
             _frames.clear()
         frame = compute()
-        simple = not any("variant" in kind for kind in types(frame))
-        _frames[key] = frame.sparkSession.createDataFrame(frame.toArrow(), frame.schema) if simple else frame
+        if not any("variant" in kind for kind in types(frame)):
+            head = frame.limit(_FEW + 1).toArrow()
+            if head.num_rows <= _FEW:
+                frame = frame.sparkSession.createDataFrame(head, frame.schema)
+        _frames[key] = frame
     return _frames[key]
 
 

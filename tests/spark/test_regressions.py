@@ -20,9 +20,9 @@ TABLES = [
     "CREATE TABLE mapped (id INT, a INT, b INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
     "INSERT INTO mapped VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)",
     "CREATE TABLE heavy (k INT, v INT)",
-    "INSERT INTO heavy SELECT 1, CAST(id AS INT) FROM RANGE(3000)",
+    "INSERT INTO heavy SELECT 1, CAST(id AS INT) FROM RANGE(1200)",
     "CREATE TABLE heavy2 (k INT, v INT)",
-    "INSERT INTO heavy2 SELECT 1, CAST(id AS INT) FROM RANGE(3000)",
+    "INSERT INTO heavy2 SELECT 1, CAST(id AS INT) FROM RANGE(1200)",
 ]
 VIEWS = {
     "day_rows": "SELECT x, at FROM days",
@@ -46,8 +46,8 @@ CHANGES = [
         "ALTER TABLE mapped DROP COLUMN b",
         "ALTER TABLE mapped ADD COLUMN b STRING",
         "INSERT INTO mapped VALUES (4, 4, 'x')",
-        "UPDATE heavy SET k = 2 WHERE v < 2000",
-        "UPDATE heavy2 SET k = 2 WHERE v < 1000",
+        "UPDATE heavy SET k = 2 WHERE v < 800",
+        "UPDATE heavy2 SET k = 2 WHERE v < 400",
     ],
     [
         "DELETE FROM days WHERE x < DATE'2000-01-01' OR x > DATE'3000-01-01'",
