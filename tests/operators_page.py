@@ -9,9 +9,9 @@ from evidence import Evidence
 PAGE = "docs/operators.md"
 
 CODES = {
-    "AGGREGATE_FILTER": "`FILTER` behind an aggregate that has `WITHIN GROUP`",
+    "AGGREGATE_FILTER": "`FILTER` behind an aggregate without arguments",
     "AGGREGATE_FUNCTION": "an aggregate whose value depends on the order of rows or on chance: `FIRST`, `LAST`, "
-    "`ANY_VALUE`, `MODE`, `LISTAGG`, `APPROX_PERCENTILE`, sketches",
+    "`ANY_VALUE`, `MODE`, `LISTAGG`, `PERCENTILE_DISC`, `APPROX_PERCENTILE`, sketches",
     "CORRELATED_SUBQUERY": "a subquery that uses names of the query around it elsewhere than in its `WHERE`, or of a "
     "query further out, or that limits, numbers or groups its rows for each of them",
     "DISTINCT_AGGREGATE": "`DISTINCT` in an aggregate of several arguments other than `COUNT`",
@@ -49,8 +49,8 @@ A change is a set of rows with weights: +n for n copies added, -n for n removed.
 change of its inputs into the change of its output, in one file under `src/penstock/ivm/` with its equation. A stateful
 operator below the top of a query becomes a hidden node with a table of its own; equal ones are shared by all views.
 
-Every line below is a view that a test created, took through {rounds} rounds of inserts, key changes, deletes, an emptied
-table and a refilled one, with NULLs, duplicates, ties, NaN and -0.0 in the data, and compared with its query after each
+Every line below is a view that a test created, took through {rounds} rounds of inserts, key changes, deletes and an emptied
+table, with NULLs, duplicates, ties, NaN and -0.0 in the data, and compared with its query after each
 refresh. The last column counts the refreshes that were incremental; the others found nothing to do.
 """
 

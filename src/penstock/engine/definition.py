@@ -29,7 +29,7 @@ from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
 from penstock.plan.estimate import estimated_rows
 from penstock.plan.operators import Aggregate, Distinct, Scan, render, walk
-from penstock.sql.query import parse_query
+from penstock.sql.query import lost_names, parse_query
 from penstock.sql.statements import CreateView
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
@@ -139,6 +139,7 @@ def _plan_nodes(
     try:
         names = [field.name for field, _ in columns]
         columns_of = {k: tuple(s.names) for k, s in schemas.items()}
+        _check_nothing_lost(statement.query, columns_of)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         plans = plan_nodes(statement.query, key, names, columns_of)
         return _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate), None
@@ -150,6 +151,12 @@ def _plan_nodes(
                 code=problem.code,
             ) from None
         return (_query_node(statement, key, schemas, wanted, locate, problem),), problem
+
+
+def _check_nothing_lost(query: str, schemas: Mapping[str, tuple[str, ...]]) -> None:
+    lost = lost_names(query, {name.lower() for names in schemas.values() for name in names})
+    if lost:
+        raise Unsupported("PLAN_MISMATCH", f"an argument that our parser passes over ({', '.join(lost)})")
 
 
 def _check_names(plan: Plan, analysed: StructType) -> None:

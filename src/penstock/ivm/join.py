@@ -48,7 +48,10 @@ def delta(op: Join, context: Context) -> Delta | None:
 def _joined(
     start: Rows, others: list[Rows], conditions: Sequence[exp.Expr], columns: list[str], *, broadcast: bool
 ) -> Rows:
-    """Join the others to the start one by one, each condition applied as soon as its columns are there."""
+    """Join the others to the start one by one, each condition applied as soon as its columns are there.
+
+    ``broadcast``: the start has few rows, and what it joins is taken to be few too, so the others are not shuffled.
+    """
     pending = [(condition, names_in(condition)) for condition in conditions]
     frame, weighted = _numbered(start, 0)
     known = {c for c in frame.columns if c != _weight(0)}
@@ -59,7 +62,7 @@ def _joined(
         known |= {c for c in other.columns if c != _weight(number)}
         ready = [condition for condition, names in pending if names <= known]
         pending = [(condition, names) for condition, names in pending if not names <= known]
-        left = F.broadcast(frame) if broadcast and number == 1 else frame
+        left = F.broadcast(frame) if broadcast else frame
         on = F.expr(" AND ".join(f"({render(c)})" for c in ready)) if ready else None
         frame = left.crossJoin(other) if on is None else left.join(other, on)
         weights += [_weight(number)] if other_weighted else []

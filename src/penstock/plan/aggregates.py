@@ -128,11 +128,18 @@ class Extractor:
 def _normal(node: exp.Expr) -> exp.Expr:
     """An aggregate without FILTER: what the filter leaves out becomes NULL, which aggregates pass over."""
     if isinstance(node, exp.Filter):
-        function, condition = node.this, node.expression.this
-        if isinstance(function, exp.WithinGroup):
-            raise Unsupported("AGGREGATE_FILTER", "WITHIN GROUP with FILTER")
-        return _without_distinct(_only_where(function.copy(), condition))
-    return _without_distinct(node)
+        return _without_distinct(_only_where(_percentile(node.this).copy(), node.expression.this))
+    return _without_distinct(_percentile(node))
+
+
+def _percentile(node: exp.Expr) -> exp.Expr:
+    """PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x) as PERCENTILE(x, p), which is the same."""
+    if not isinstance(node, exp.WithinGroup):
+        return node
+    key = node.expression.expressions[0]
+    if not isinstance(node.this, exp.PercentileCont) or key.args.get("desc"):
+        raise Unsupported("AGGREGATE_FUNCTION", f"the aggregate {node.sql(dialect='spark')}")
+    return exp.Anonymous(this="PERCENTILE", expressions=[key.this.copy(), node.this.this.copy()])
 
 
 def _only_where(function: exp.Expr, condition: exp.Expr) -> exp.Expr:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 
 import sqlglot
 from sqlglot import exp
@@ -13,7 +14,7 @@ from sqlglot.errors import ParseError, TokenError
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.determined import determine, is_open
 from penstock.sql.event_time import rewrite_event_time, uses_event_time
-from penstock.sql.lexer import error_at
+from penstock.sql.lexer import error_at, tokenize
 
 # sqlglot warns on standard error about statements it hands through; what matters to the user is raised here instead.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
@@ -79,6 +80,21 @@ def _plain_words(description: str) -> str:
     if "Unexpected token" in description:
         return "this is not expected here"
     return description.split(" but got <Token")[0].rstrip(".").replace("Expecting", "expected", 1)
+
+
+def lost_names(text: str, names: Collection[str]) -> list[str]:
+    """Which of these (lower-case) names the text has more often than its tree: an argument that the parser passed over.
+
+    >>> lost_names("SELECT PERCENTILE(a, 0.5, weight) FROM t", {"a", "weight"})
+    ['weight']
+    """
+
+    def counted(source: str) -> Counter[str]:
+        words = (t.text.strip("`").lower() for t in tokenize(source) if t.kind in ("word", "quoted"))
+        return Counter(word for word in words if word in names)
+
+    text = _whole(text)
+    return sorted(counted(text) - counted(_parse(text).sql(dialect="spark", comments=False)))
 
 
 def table_names(tree: exp.Expr) -> list[str]:
