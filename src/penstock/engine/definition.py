@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -168,8 +169,15 @@ def _check_names(plan: Plan, analysed: StructType) -> None:
 
 
 def plan_nodes(query: str, key: str, names: list[str], schemas: Mapping[str, tuple[str, ...]]) -> tuple[NodePlan, ...]:
-    """The nodes of a query whose visible columns have these names."""
-    plan = build(parse_query(query), schemas)
+    """The nodes of a query whose visible columns have these names. A plan is made once in a process: it never changes."""
+    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())))
+
+
+@lru_cache(maxsize=1000)
+def _planned(
+    query: str, key: str, names: tuple[str, ...], schemas: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[NodePlan, ...]:
+    plan = build(parse_query(query), dict(schemas))
     if len(plan.outputs) != len(names):
         raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
