@@ -169,7 +169,7 @@ def _check_names(plan: Plan, analysed: StructType) -> None:
 
 
 def plan_nodes(query: str, key: str, names: list[str], schemas: Mapping[str, tuple[str, ...]]) -> tuple[NodePlan, ...]:
-    """The nodes of a query whose visible columns have these names. A plan is made once in a process: it never changes."""
+    """The nodes of a query whose visible columns have these names. A plan never changes, so it is made once."""
     return _planned(query, key, tuple(names), tuple(sorted(schemas.items())))
 
 
