@@ -12,12 +12,9 @@ import penstock
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The evidence for the page on operators is gathered in one process, and the page is made when it is complete."""
+    """The evidence for the page on operators comes first, in one process (``xdist_group``), and the page behind it."""
     pages = ("test_constructs.py", "test_tpch.py", "test_operators_page.py")
     items.sort(key=lambda item: pages.index(item.path.name) - len(pages) if item.path.name in pages else 0)
-    for item in items:
-        if item.path.name in pages:
-            item.add_marker(pytest.mark.xdist_group("evidence"))
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,9 @@ from constructs import CONSTRUCTS, ROUNDS
 from operators_page import PAGE, page
 
 
+pytestmark = pytest.mark.xdist_group("evidence")
+
+
 def test_the_page_on_operators_says_what_was_run() -> None:
     if len(evidence.constructs) < len(CONSTRUCTS) or len(evidence.tpch) < 22:
         pytest.skip(

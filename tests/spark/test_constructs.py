@@ -16,6 +16,9 @@ from oracle import assert_fresh
 from penstock.observe.explain import Explanation
 
 
+pytestmark = pytest.mark.xdist_group("evidence")
+
+
 @dataclass
 class Outcome:
     """What became of a construct's view: its plan, what each refresh did, and the first thing that was wrong."""

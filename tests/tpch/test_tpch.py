@@ -18,6 +18,8 @@ from tpch.cycles import CYCLES, Outcome, create_views, run_cycle
 from tpch.data import generate, load
 from tpch.queries import QUERIES
 
+pytestmark = pytest.mark.xdist_group("evidence")
+
 WHOLE = "PENSTOCK_TPCH_SF" in os.environ
 SCALE = float(os.environ.get("PENSTOCK_TPCH_SF", "0.01"))
 EVERY = 997 if WHOLE else 41  # one order in so many is changed by a statement
