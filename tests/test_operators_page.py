@@ -11,7 +11,6 @@ import evidence
 from constructs import CONSTRUCTS, ROUNDS
 from operators_page import PAGE, page
 
-
 pytestmark = pytest.mark.xdist_group("evidence")
 
 

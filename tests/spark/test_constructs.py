@@ -15,7 +15,6 @@ from evidence import Evidence
 from oracle import assert_fresh
 from penstock.observe.explain import Explanation
 
-
 pytestmark = pytest.mark.xdist_group("evidence")
 
 
