@@ -22,13 +22,15 @@ java:
 	@.ci/check-java
 
 test: java install lint ## check the code, then run every test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python tests/operators_page.py check
 
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest tests/spark/test_random_views.py
 
 docs: java install ## write docs/operators.md from what the tests executed
-	PENSTOCK_WRITE_DOCS=1 $(BIN)/python -m pytest tests/spark/test_constructs.py tests/tpch tests/test_operators_page.py
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark/test_constructs.py tests/tpch
+	$(BIN)/python tests/operators_page.py write
 
 SF ?= 0.1
 

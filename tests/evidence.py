@@ -1,24 +1,37 @@
-"""What this run of the tests has shown: docs/operators.md is made of it, and of nothing else."""
+"""What a run of the tests has shown, kept in files under build/: docs/operators.md is made of it, and of nothing else."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from constructs import Construct
-from penstock.observe.explain import Explanation
+_PLACE = Path(__file__).parents[1] / "build" / "evidence"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A construct that was run: how its view is maintained, and what its refreshes did."""
+    """A view that a test took through changes and found right: how it is maintained, and what its refreshes did."""
 
-    construct: Construct
-    explanation: Explanation
+    section: str
+    name: str
+    code: str | None
+    rules: list[str]
+    reads: list[str]
     actions: list[str]
 
 
-constructs: dict[str, Evidence] = {}
-"""By the construct's name."""
+def forget(topic: str) -> None:
+    """What an earlier run has shown counts no more."""
+    (_PLACE / f"{topic}.json").unlink(missing_ok=True)
 
-tpch: dict[str, list[str]] = {}
-"""The actions of each query of TPC-H."""
+
+def save(topic: str, found: list[Evidence]) -> None:
+    _PLACE.mkdir(parents=True, exist_ok=True)
+    (_PLACE / f"{topic}.json").write_text(json.dumps([asdict(item) for item in found], indent=1))
+
+
+def load(topic: str) -> list[Evidence]:
+    """What the last run has shown on a topic; nothing when it did not get to the end."""
+    path = _PLACE / f"{topic}.json"
+    return [Evidence(**item) for item in json.loads(path.read_text())] if path.exists() else []

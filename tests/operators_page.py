@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from pathlib import Path
 
-from evidence import Evidence
+from constructs import CONSTRUCTS, ROUNDS
+from evidence import Evidence, load
 
 PAGE = "docs/operators.md"
 
@@ -79,15 +81,14 @@ A view that always recomputes because of its query has one of these codes:
 """
 
 
-def page(evidence: Iterable[Evidence], rounds: int, queries: Mapping[str, list[str]]) -> str:
-    """The whole page. ``queries``: what each refresh of each query of TPC-H did."""
+def page(constructs: list[Evidence], queries: list[Evidence]) -> str:
+    """The whole page."""
     sections: dict[str, list[Evidence]] = {}
-    for item in evidence:
-        sections.setdefault(item.construct.section, []).append(item)
-    parts = [_HEAD.format(rounds=rounds)]
+    for item in constructs:
+        sections.setdefault(item.section, []).append(item)
+    parts = [_HEAD.format(rounds=len(ROUNDS))]
     for section, items in sections.items():
-        recomputed = all(i.construct.code for i in items)
-        parts.append(f"## {section}\n\n{_recomputed(items) if recomputed else _maintained(items)}")
+        parts.append(f"## {section}\n\n{_recomputed(items) if items[0].code else _maintained(items)}")
     parts.append(_NOTES)
     parts.append(_tpch(queries))
     codes = "\n".join(f"| `{code}` | {words} |" for code, words in CODES.items())
@@ -98,29 +99,46 @@ def page(evidence: Iterable[Evidence], rounds: int, queries: Mapping[str, list[s
 def _maintained(items: list[Evidence]) -> str:
     lines = ["| construct | maintained by | reads | incremental |", "|---|---|---|---|"]
     for item in items:
-        nodes = item.explanation.nodes
-        rules = " -> ".join(n.rule for n in nodes)
-        reads = "; ".join(dict.fromkeys(n.reads for n in nodes))
+        reads = "; ".join(dict.fromkeys(item.reads))
         done = f"{item.actions.count('INCREMENTAL')} of {len(item.actions)}"
-        lines.append(f"| {item.construct.name} | {rules} | {reads} | {done} |")
+        lines.append(f"| {item.name} | {' -> '.join(item.rules)} | {reads} | {done} |")
     return "\n".join(lines) + "\n"
 
 
 def _recomputed(items: list[Evidence]) -> str:
     lines = ["| construct | code |", "|---|---|"]
-    lines += [f"| {item.construct.name} | `{item.explanation.reason_code}` |" for item in items]
+    lines += [f"| {item.name} | `{item.code}` |" for item in items]
     return "\n".join(lines) + "\n"
 
 
-def _tpch(queries: Mapping[str, list[str]]) -> str:
-    always = sum("FULL" not in actions for actions in queries.values())
+def _tpch(queries: list[Evidence]) -> str:
+    always = sum("FULL" not in item.actions for item in queries)
     lines = [
         "## TPC-H", "",
         f"The queries of TPC-H as views on shared tables, through cycles of inserts, deletes and updates: {always} of "
         f"{len(queries)} are incremental.", "",
         "| query | incremental | nothing to do | recomputed |", "|---|---|---|---|",
     ]  # fmt: skip
-    for name, actions in queries.items():
-        counts = [actions.count(action) for action in ("INCREMENTAL", "NO_DATA", "FULL")]
-        lines.append(f"| {name} | {' | '.join(map(str, counts))} |")
+    for item in queries:
+        counts = [item.actions.count(action) for action in ("INCREMENTAL", "NO_DATA", "FULL")]
+        lines.append(f"| {item.name} | {' | '.join(map(str, counts))} |")
     return "\n".join(lines) + "\n"
+
+
+def main(task: str) -> int:
+    """``write`` the page, or ``check`` that it says what the last run of the tests has shown."""
+    constructs, queries = load("constructs"), load("tpch")
+    if len(constructs) < len(CONSTRUCTS) or len(queries) < 22:
+        print(f"{PAGE}: run the tests first; some did not run, or did not pass")
+        return 1
+    path = Path(__file__).parents[1] / PAGE
+    if task == "write":
+        path.write_text(page(constructs, queries))
+    elif path.read_text() != page(constructs, queries):
+        print(f"{PAGE} does not say what the tests executed: run 'make docs' and commit it")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -15,7 +15,7 @@ from evidence import Evidence
 from oracle import assert_fresh
 from penstock.observe.explain import Explanation
 
-pytestmark = pytest.mark.xdist_group("evidence")
+SHOWN: list[Evidence] = []
 
 
 @dataclass
@@ -46,7 +46,9 @@ def outcomes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
             for statement in statements:
                 db.sql(statement)
             _refresh(db, {v: o for v, o in views.items() if o.problem is None}, number)
+        evidence.forget("constructs")
         yield found
+        evidence.save("constructs", SHOWN)
 
 
 def _refresh(db: penstock.Database, views: dict[str, Outcome], number: int) -> None:
@@ -75,4 +77,10 @@ def test_a_construct_is_maintained(construct: Construct, outcomes: dict[str, Out
         assert "INCREMENTAL" in actions
     else:
         assert actions <= {"FULL", "NO_DATA"}
-    evidence.constructs[construct.name] = Evidence(construct, outcome.explanation, outcome.actions)
+    nodes = outcome.explanation.nodes
+    SHOWN.append(
+        Evidence(
+            construct.section, construct.name, construct.code,
+            [n.rule for n in nodes], [n.reads for n in nodes], outcome.actions,
+        )
+    )  # fmt: skip
