@@ -1,4 +1,4 @@
-"""What a run of the tests has shown, kept in files under build/: docs/operators.md is made of it, and of nothing else."""
+"""What a run of the tests has shown, in files under build/: docs/operators.md is made of it, and of nothing else."""
 
 from __future__ import annotations
 
