@@ -180,6 +180,8 @@ class Select:
 
     def _correlated_keys(self, keys: list[Named]) -> list[Named]:
         """In a subquery that aggregates, what it is compared by becomes a key: one group for each outer value."""
+        if self.conditions and self._tree.args.get("group") is None:  # it has a row also for values without rows
+            raise Unsupported("CORRELATED_SUBQUERY", "an aggregate without GROUP BY behind EXISTS or IN")
         kept: list[exp.Expr] = []
         for condition in self.conditions:
             inner, outer = self._equality(condition)
