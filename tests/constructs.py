@@ -46,13 +46,13 @@ ROWS = {
 
 ROUNDS: list[list[str]] = [
     [f"INSERT INTO t VALUES {', '.join(t_row(i) for i in (24, 25, 26, 27))}",
-     f"INSERT INTO u VALUES {u_row(3)}, {u_row(17)}", "UPDATE r SET hi = 12, name = 'deux' WHERE g = 2"],
-    ["UPDATE t SET k = 'b', g = 1, x = 6 WHERE id IN (0, 3, 9)", "DELETE FROM t WHERE id IN (5, 13) OR (k = 'c' AND x > 3)",
-     "UPDATE u SET k = 'd', v = v + 1 WHERE id = 2", "DELETE FROM u WHERE k = 'a' OR k IS NULL", "DELETE FROM r WHERE g = 1"],
-    ["INSERT OVERWRITE u SELECT * FROM u WHERE v > 100", f"INSERT INTO t VALUES {t_row(28)}, {t_row(31)}",
+     f"INSERT INTO u VALUES {u_row(3)}, {u_row(17)}", "UPDATE r SET hi = 12, name = 'deux' WHERE g = 2",
+     "UPDATE t SET k = 'b', g = 1, x = 6 WHERE id IN (0, 3, 9)", "DELETE FROM t WHERE id IN (5, 13) OR (k = 'c' AND x > 3)"],
+    ["DELETE FROM u WHERE k = 'a' OR k IS NULL", "INSERT OVERWRITE u SELECT * FROM u WHERE v > 100", "DELETE FROM r WHERE g = 1",
+     f"INSERT INTO t VALUES {t_row(28)}, {t_row(31)}",
      "UPDATE t SET j = 'same for the others', x = x + 1, y = y - 1 WHERE id IN (2, 4, 7, 10)"],
 ]  # fmt: skip
-"""Statements between two refreshes: inserts; key changes and deletes; a table emptied."""
+"""Statements between two refreshes: inserts, key changes and deletes; then a table is emptied."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Whole pipelines: tables, views over views, and batches of changes, as a team would have them.
+"""Whole pipelines: tables, views over views, and a batch of changes, as a team would have them.
 
 ``MEDALLION`` is an online shop in bronze, silver and gold layers. ``NEXMARK`` is the auction site of the streaming
 benchmark, with the queries of it that make sense on tables, as cascades.
@@ -16,7 +16,7 @@ class Pipeline:
     tables: dict[str, str]
     rows: dict[str, list[str]]
     views: dict[str, str]
-    batches: list[list[str]]
+    changes: list[str]
 
 
 def _rows(count: int, row: Callable[[int], str], start: int = 0) -> list[str]:
@@ -116,18 +116,14 @@ MEDALLION = Pipeline(
         "tag_revenue": "SELECT t.tag, SUM(i.revenue) AS revenue FROM items i JOIN product_tags t ON t.product = i.product "
         "GROUP BY t.tag HAVING SUM(i.revenue) > 10",
     },
-    batches=[
-        [
+    changes=[
             _insert("raw_orders", _rows(4, _order, 30)), _insert("raw_items", _rows(8, _item, 60)),
             _insert("raw_clicks", _rows(5, _click, 60)), _insert("raw_customers", _rows(2, _customer, 14)),
             "UPDATE raw_orders SET status = 'paid' WHERE id IN (2, 6)",
-        ],
-        [
             "UPDATE raw_products SET price = price + 2, category = 'game' WHERE id IN (0, 4)",
             "DELETE FROM raw_orders WHERE id IN (1, 9)", "DELETE FROM raw_items WHERE order_id IN (1, 9)",
             "UPDATE raw_customers SET country = 'us', email = NULL WHERE id = 3",
             _insert("raw_stock", _rows(4, _stock, 25)), "DELETE FROM raw_clicks WHERE kind = 'cart' AND customer < 4",
-        ],
     ],
 )  # fmt: skip
 
@@ -196,11 +192,9 @@ NEXMARK = Pipeline(
         "q22_urls": "SELECT auction, bidder, SPLIT_PART(url, '/', 3) AS site, SPLIT_PART(url, '/', 4) AS dir FROM bid",
         "no_bids": "SELECT a.id FROM auction a LEFT ANTI JOIN bid b ON a.id = b.auction",
     },
-    batches=[
-        [_insert("bid", _rows(10, _bid, 70)), _insert("auction", _rows(2, _auction, 12)), _insert("person", [_person(9)])],
-        [
+    changes=[
+            _insert("bid", _rows(10, _bid, 70)), _insert("auction", _rows(2, _auction, 12)), _insert("person", [_person(9)]),
             "UPDATE bid SET price = price + 30 WHERE bidder = 3 AND auction = 3", "DELETE FROM bid WHERE auction = 5",
             "UPDATE auction SET seller = 2, category = 10 WHERE id = 4", "DELETE FROM person WHERE id = 1",
-        ],
     ],
 )  # fmt: skip

@@ -99,7 +99,7 @@ def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructFi
         name = field.name
         if set(name) & _FORBIDDEN:
             raise DefinitionError(
-                f"view {statement.name!r}: the column {name!r} needs a plain name. Give it one with AS."
+                f"view {statement.name!r}: the column {name!r} needs a plain name. Write .. AS some_name."
             )
         if name.startswith(RESERVED):
             raise DefinitionError(
@@ -248,7 +248,8 @@ def _typed_nodes(
 def _rows(world: World, key: str) -> int:
     """The number of rows of a table or view, from its log."""
     if key in world.tables:
-        return Snapshot(world.tables[key].path).rows
+        table = Snapshot(world.tables[key].path)
+        return table.rows - sum(map(len, table.deleted.values()))
     node = world.nodes[key]
     return Snapshot(node.path, node.version).rows if node.version is not None else 0
 
