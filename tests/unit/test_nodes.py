@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from plan_text import nodes
 
 from penstock.plan.describe import describe_node
-from penstock.plan.operators import STATEFUL, walk
+from penstock.plan.operators import STATEFUL, render, walk
 
 GROUPED = "SELECT a, SUM(b) AS s FROM t GROUP BY a"
 
@@ -117,3 +119,10 @@ def test_a_node_in_words(query: str, rule: str, operator: str) -> None:
     found = describe_node(nodes(query)[-1], mergeable=True)
     assert (found["rule"], found["operator"]) == (rule, operator)
     assert found["reads"].startswith("the change")
+
+
+def test_what_is_written_out_keeps_its_brackets() -> None:
+    inner = "SELECT a OR b AS x, a RLIKE b AS r, k FROM t"
+    (view,) = nodes(f"SELECT x AND k AS y, NOT x AS z, r = k AS s FROM ({inner})")
+    texts = [render(e) for _, e in view.outputs]
+    assert [re.sub(r"__c\d+", "c", text) for text in texts] == ["(c OR c) AND c", "NOT (c OR c)", "(c RLIKE c) = c"]

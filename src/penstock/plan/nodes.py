@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from penstock.plan.build import Plan
+from penstock.plan.functions import function_name
 from penstock.plan.operators import (
     STATEFUL,
     Aggregate,
@@ -27,6 +28,7 @@ from penstock.plan.operators import (
     TopK,
     Union,
     Window,
+    bracketed,
     column,
     render,
     walk,
@@ -77,9 +79,10 @@ def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
     wrapped = exp.paren(expression.copy())
     for node in list(wrapped.find_all(exp.Column)):
         value = values[node.name]
-        simple = isinstance(value, exp.Column | exp.Literal | exp.Func | exp.Paren)
-        node.replace(value.copy() if simple else exp.paren(value.copy()))
-    return wrapped.this
+        # AND and OR are functions too in the syntax tree, though they are not written as calls.
+        is_call = isinstance(value, exp.Func) and function_name(value) is not None
+        node.replace(value.copy() if is_call else bracketed(value))
+    return wrapped.this.unnest()
 
 
 def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:

@@ -261,6 +261,12 @@ def render(expression: exp.Expr) -> str:
         raise Unsupported("EXPRESSION", f"an expression that cannot be carried over ({problem})") from None
 
 
+def bracketed(expression: exp.Expr) -> exp.Expr:
+    """A copy that can stand anywhere in another expression."""
+    copy = expression.copy()
+    return copy if isinstance(copy, exp.Column | exp.Literal | exp.Paren) else exp.paren(copy)
+
+
 def conjuncts(expression: exp.Expr) -> tuple[exp.Expr, ...]:
     """The parts of a condition that AND connects."""
     inner = expression.unnest()

@@ -216,9 +216,14 @@ def filtered(source: Operator, conditions: tuple[exp.Expr, ...]) -> Operator:
         if mine:
             below = SidedJoin(source.kind, filtered(source.left, mine), source.right, source.conditions, source.mark)
             return filtered(below, rest)
-    return Filter(
-        source, exp.and_(*[c.copy() for c in conditions], wrap=False) if len(conditions) > 1 else conditions[0]
-    )
+    whole = conditions[0]
+    for condition in conditions[1:]:
+        whole = exp.And(this=_operand(whole), expression=_operand(condition))
+    return Filter(source, whole)
+
+
+def _operand(condition: exp.Expr) -> exp.Expr:
+    return exp.paren(condition.copy()) if isinstance(condition, exp.Or) else condition.copy()
 
 
 def _aliased(plan: Plan, node: exp.Expr) -> From:

@@ -34,6 +34,7 @@ from penstock.plan.operators import (
     Project,
     SidedJoin,
     TopK,
+    bracketed,
     column,
     names_in,
 )
@@ -173,7 +174,7 @@ class Subqueries:
             raise Unsupported("SUBQUERY", "IN with a subquery of several columns")
         operands = [self.rewrite(o) for o in subquery.operands]
         return plan, tuple(
-            exp.EQ(this=o.copy(), expression=column(name)) for o, name in zip(operands, plan.names, strict=True)
+            exp.EQ(this=bracketed(o), expression=column(name)) for o, name in zip(operands, plan.names, strict=True)
         )
 
     def _unknown(self, subquery: _Subquery) -> tuple[Plan, tuple[exp.Expr, ...]]:
