@@ -30,7 +30,7 @@ VIEWS = {
     "maps": "SELECT m FROM nested",
     "structs": "SELECT s FROM nested",
     "collated": "SELECT s COLLATE UTF8_LCASE AS s FROM words",
-    "brackets": "SELECT id, x AND id > 1 AS both, NOT x AS neither FROM (SELECT id, s = 'a' OR s = 'b' AS x FROM words)",
+    "brackets": "SELECT id, x AND id > 1 AS both, NOT x AS none FROM (SELECT id, s = 'a' OR s = 'b' AS x FROM words)",
     "signs": "SELECT k, CAST(MAX(d) AS STRING) AS high, CAST(MIN(d) AS STRING) AS low FROM zeros GROUP BY k",
     "unrelated": "SELECT id, a FROM mapped",
     "products": "SELECT a.k, COUNT(*) AS n, SUM(b.k) AS s, AVG(CAST(a.k AS DECIMAL(10,2))) AS m "
