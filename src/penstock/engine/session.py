@@ -58,6 +58,8 @@ def settings() -> dict[str, str]:
         **EXACT_DATES,
         # Listing a few hundred known files is faster here than as a Spark job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+        # VACUUM lists files in as many tasks as this says; by default ten thousand.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
         # Recording the caller's line for every Column costs more than making the Column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "penstock-spark-warehouse"),
