@@ -12,8 +12,8 @@ import penstock
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The two longest files first, so that two processes end at about the same time."""
-    longest = ("test_constructs.py", "test_tpch.py")
+    """The longest files first, so that two processes end at about the same time."""
+    longest = ("test_constructs.py", "test_tpch.py", "test_random_views.py", "test_pipelines.py", "test_metamorphic.py")
     items.sort(key=lambda item: item.path.name not in longest)
 
 

@@ -26,7 +26,7 @@ from penstock.storage import apply, changes
 from stories import Author, Story
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
-FEW = 4
+FEW = 2
 
 
 @contextmanager
