@@ -6,7 +6,20 @@ import pytest
 from plan_text import columns, conditions, plan
 
 from penstock.plan import Unsupported
-from penstock.plan.operators import Aggregate, Distinct, Filter, Join, Operator, Project, Scan, SidedJoin, Union, walk
+from penstock.plan.operators import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Operator,
+    Project,
+    Scan,
+    SidedJoin,
+    Union,
+    expressions,
+    names_in,
+    walk,
+)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +219,8 @@ def shape(query: str) -> str:
         ),
         ("SELECT a, RANK() OVER (ORDER BY SUM(b)) AS r FROM t GROUP BY a", "window(aggregate(t))"),
         ("SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY b) = 1", "filter(window(t))"),
+        ("SELECT a FROM t QUALIFY RANK() OVER w = 1 WINDOW w AS (PARTITION BY k ORDER BY b)", "filter(window(t))"),
+        ("SELECT a FROM t ORDER BY SUM(b) OVER w LIMIT 2 WINDOW w AS (PARTITION BY k)", "topk(window(t))"),
         ("SELECT a FROM t ORDER BY b DESC LIMIT 3 OFFSET 1", "topk(t)"),
         ("SELECT a, COUNT(*) AS n FROM t GROUP BY a ORDER BY SUM(b) LIMIT 3", "topk(aggregate(t))"),
         ("SELECT EXPLODE(ARRAY(a, b)) AS e FROM t", "generate(t)"),
@@ -214,3 +229,5 @@ def shape(query: str) -> str:
 )
 def test_operators(query: str, operators: str) -> None:
     assert shape(query) == operators
+    used = {name for op in walk(plan(query).root) for e in expressions(op) for name in names_in(e)}
+    assert all(name.startswith("__c") for name in used), "every name is resolved"

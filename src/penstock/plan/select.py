@@ -219,7 +219,7 @@ class Select:
         marked = {id(c) for c in wrapped.find_all(exp.Column) if not c.name.startswith(aggregates.SUBQUERY)}
         result = wrapped.transform(outside, copy=False)
         resolve_columns(result, [c for c in result.find_all(exp.Column) if id(c) in marked], self._scope, {})
-        return windows_inlined(result.this, self._named, windows)
+        return result.this
 
     # -- window functions, QUALIFY, generators ------------------------------------------------------------------------
 
@@ -311,13 +311,12 @@ class Select:
         check_expression(node, windows=windows, generator=generator)
         wrapped = exp.paren(node)
         columns = [c for c in wrapped.find_all(exp.Column) if not c.name.startswith(aggregates.SUBQUERY)]
-        inlined = windows_inlined(wrapped.this, self._named, windows)
-        if inlined is not wrapped.this or windows:
-            columns = [c for c in wrapped.find_all(exp.Column) if not c.name.startswith(aggregates.SUBQUERY)]
         resolve_columns(wrapped, columns, self._scope, aliases)
         return wrapped.this
 
     def _nested(self, node: exp.Expr, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
+        """The expression with named windows written out, and columns in the place of subqueries."""
+        node = windows.inline_named(node, self._named)
         return self._subqueries.take_out(node, self._scope, lambda operand: self._resolve(operand, aliases))
 
     def _check_local(self, values: list[exp.Expr]) -> None:
@@ -330,10 +329,6 @@ class _GeneratorColumn(exp.Expression):
     """A column of a generator of the select list, until the generator is applied."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "place": True}
-
-
-def windows_inlined(node: exp.Expr, named: Mapping[str, exp.Window], wanted: bool) -> exp.Expr:
-    return windows.inline_named(node, named) if wanted else node
 
 
 def limited(tree: exp.Expr, root: Operator, order: list[exp.Expr]) -> Operator:
