@@ -24,6 +24,7 @@ from penstock.errors import DefinitionError, NotIncrementalError
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
+from penstock.ivm.materialize import Materialized
 from penstock.ivm.node import maintained_node
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.check import non_deterministic
@@ -194,8 +195,8 @@ class _EmptyInputs:
     def delta(self, scan: Scan) -> Delta | None:
         return None
 
-    def keep(self, frame: DataFrame) -> Rows:
-        return Rows(frame)
+    def keep(self, frame: DataFrame) -> Materialized:
+        return Materialized(frame, None)
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         frame = local_frame(self._spark, self._schemas[scan.relation])
@@ -260,13 +261,13 @@ def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
         return {}
     body = as_aggregate(plan.body)
     child = rules.evaluate(body.child, inputs, "post").frame
-    types = {}
-    for i, (_, function) in enumerate(body.measures):
-        argument = argument_of(function)
-        value = F.expr(render(argument)) if argument is not None else F.lit(1)
-        types[f"x{i}"] = child.select(value).schema[0].dataType.simpleString()
-        types[f"v{i}"] = child.agg(F.expr(render(function))).schema[0].dataType.simpleString()
-    return types
+    if not body.measures:
+        return {}
+    arguments = [argument_of(function) for _, function in body.measures]
+    values = [f"{'1' if e is None else render(e)} AS x{i}" for i, e in enumerate(arguments)]
+    results = [F.expr(f"{render(function)} AS v{i}") for i, (_, function) in enumerate(body.measures)]
+    fields = [*child.selectExpr(*values).schema.fields, *child.agg(*results).schema.fields]
+    return {field.name: field.dataType.simpleString() for field in fields}
 
 
 def _input_types(plan: NodePlan, known: Mapping[str, StructType]) -> dict[str, dict[str, str]]:

@@ -24,7 +24,7 @@ from penstock.errors import DefinitionError, InternalError, PenstockError
 from penstock.ivm.aggregate import Stored
 from penstock.ivm.materialize import Materializer
 from penstock.ivm.node import Maintained, maintained_node
-from penstock.storage.apply import SMALL_TABLE_ROWS, Applied, TableChange, apply_change, replace_all
+from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import quoted, read_snapshot, schema_of
@@ -267,7 +267,7 @@ class Epoch:
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return
         published = Snapshot(step.node.path, step.node.version)
-        stored = Stored(read_snapshot(self._session(), published), small=published.rows <= SMALL_TABLE_ROWS)
+        stored = Stored(read_snapshot(self._session(), published), published.rows)
         change = step.maintained.delta(context, stored, self._materializer)
         if change is None:  # the inputs changed in columns that the node does not read
             step.action, step.reason = "NO_DATA", "NO_CHANGE"

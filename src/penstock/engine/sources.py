@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
-from penstock.ivm.materialize import LOCAL_ROWS, Materializer
+from penstock.ivm.materialize import LOCAL_ROWS, Materialized, Materializer
 from penstock.plan.operators import Scan
 from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.changes import Change, read_change
@@ -89,9 +90,8 @@ class Inputs:
             return None
         return Delta(result.frame, append_only=deleted == 0, small=result.local, table=result.table)
 
-    def keep(self, frame: DataFrame) -> Rows:
-        result = self._materializer.materialize(frame)
-        return Rows(result.frame, weighted=WEIGHT in frame.columns, small=result.local)
+    def keep(self, frame: DataFrame) -> Materialized:
+        return self._materializer.materialize(frame)
 
 
 class NodeInputs:
@@ -113,7 +113,8 @@ class NodeInputs:
         change = self._narrowed(change, sorted({stored for _, stored in scan.stored}))
         if change is None:
             return None
-        return replace(change, frame=change.frame.selectExpr(*_renamed(scan), WEIGHT), table=None)
+        frame = change.frame.selectExpr(*_renamed(scan), WEIGHT)
+        return replace(change, frame=frame, table=None, known=_known(change.table, scan))
 
     def _narrowed(self, change: Delta, columns: list[str]) -> Delta | None:
         """The change of some columns: rows that differ in others only are no change. None when nothing is left."""
@@ -126,12 +127,14 @@ class NodeInputs:
             return change
         if not table.num_rows:
             return None
+        if table.num_rows == change.table.num_rows:  # nothing came together, so there is nothing to send anew
+            return replace(change, table=table)
         types = change.frame.schema
         schema = StructType([types[name] for name in [*columns, WEIGHT]])
         append_only = min(table.column(WEIGHT).to_pylist()) > 0
         return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table)
 
-    def keep(self, frame: DataFrame) -> Rows:
+    def keep(self, frame: DataFrame) -> Materialized:
         return self._inputs.keep(frame)
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
@@ -162,3 +165,11 @@ class NodeInputs:
 
 def _renamed(scan: Scan) -> list[str]:
     return [f"{quoted(stored)} AS {name}" for name, stored in scan.stored]
+
+
+def _known(table: pa.Table | None, scan: Scan) -> pa.Table | None:
+    """The rows of a change under the scan's names."""
+    if table is None:
+        return None
+    names = {name.lower(): name for name in table.column_names}
+    return pa.table({name: table.column(names[stored.lower()]) for name, stored in scan.stored})

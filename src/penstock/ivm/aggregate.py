@@ -11,29 +11,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.ivm import rules
 from penstock.ivm.accumulators import ROWS
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, replaced, touched
+from penstock.ivm.keyed import Keyed, replaced
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
+from penstock.ivm.touched import Touched, touched
 from penstock.plan.operators import Aggregate, Distinct, names_in, render
-from penstock.storage.bounded import superset
+from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.reader import quoted
-from penstock.storage.zset import WEIGHT, Delta, add, consolidate, identity_of, matching, plain_rows, weighted
+from penstock.storage.zset import WEIGHT, Delta, add, consolidate, identity_of, plain_rows, weighted
 
 _OLD, _STALE = "__old", "__stale"
+_TINY_ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A node's table before the epoch; ``small`` when one task reads it fast."""
+    """A node's table before the epoch. ``small``: one task reads it fast; ``tiny``: faster than it finds keys in it."""
 
     frame: DataFrame
-    small: bool
+    rows: int
+
+    @property
+    def small(self) -> bool:
+        return self.rows <= SMALL_TABLE_ROWS
+
+    @property
+    def tiny(self) -> bool:
+        return self.rows <= _TINY_ROWS
 
 
 def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
@@ -116,10 +127,15 @@ def _state_names(layout: Layout) -> list[str]:
 
 def _finalised(layout: Layout, groups: DataFrame) -> DataFrame:
     """Stored columns from keys and state: measures get their values, then the outputs are projected."""
+    columns = _stored_columns(layout)
+    return _valued(layout, groups).selectExpr(*[columns[name] for name in layout.stored])
+
+
+def _valued(layout: Layout, groups: DataFrame, *more: str) -> DataFrame:
+    """Keys, the measures' values, the state as ``__s0``, .., and ``more``."""
     values = [f"{m.value()} AS {m.name}" for m in layout.measures]
     state = [f"{quoted(name)} AS __s{i}" for i, name in enumerate(_state_names(layout))]
-    columns = _stored_columns(layout)
-    return groups.selectExpr(*_keys(layout), *values, *state).selectExpr(*[columns[name] for name in layout.stored])
+    return groups.selectExpr(*_keys(layout), *values, *state, *more)
 
 
 # -- by merging -------------------------------------------------------------------------------------------------------
@@ -127,19 +143,36 @@ def _finalised(layout: Layout, groups: DataFrame) -> DataFrame:
 
 def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, materializer: Materializer) -> Materialized:
     extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if not change.append_only else []
-    touched = _touched(layout, change, stored)
-    merged = _merged(
-        layout, _partials_of(layout, change, extremes), touched, extremes, one=change.small and stored.small
-    )
-    result = materializer.materialize(merged, small=change.small)
-    old = weighted(result.frame.where(f"{_OLD} IS NOT NULL").select(f"{_OLD}.*"), -1)
-    exists = f"{ROWS} > 0" if layout.keys else "true"
-    new = weighted(_finalised(layout, result.frame.where(f"{exists} AND NOT {_STALE}")), 1)
+    partials = _partials_of(layout, change, extremes)
+    if change.small and stored.tiny:
+        merged = _merged(layout, partials, _under_keys(layout, stored.frame), extremes, one=True)
+        result = materializer.materialize(merged, small=True)
+    else:
+        known = materializer.materialize(partials, small=change.small)
+        groups = Touched(known, tuple(_keys(layout)))
+        before = groups.of(_under_keys(layout, stored.frame)) if layout.keys else stored.frame
+        merged = _merged(layout, known.frame, before, extremes, one=known.local and stored.small)
+        result = materializer.materialize(merged, small=known.local)
     if not (extremes and result.any(_STALE)):
-        return materializer.materialize(add([old, new]), small=result.local)
-    stale = Materialized(result.frame.where(_STALE).select(*_keys(layout)), result.table)
-    anew = _from_child(layout, context, stale if layout.keys else None)
-    return materializer.materialize(consolidate(add([old, new, weighted(anew, 1)])), small=result.local)
+        return result.without(_STALE)
+    stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
+    anew = weighted(_from_child(layout, context, stale), 1)
+    return materializer.materialize(consolidate(add([result.frame.drop(_STALE), anew])), small=result.local)
+
+
+def _stale_groups(layout: Layout, result: Materialized) -> Materialized:
+    """The keys of the groups that must be recomputed, under their internal names."""
+    names = {name: stored for name, _, stored in layout.keys}
+    frame = result.frame.where(_STALE).selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in names.items()])
+    if result.table is None:
+        return Materialized(frame, None)
+    rows = result.table.filter(result.table.column(_STALE))
+    return Materialized(frame, pa.table({name: rows.column(stored) for name, stored in names.items()}))
+
+
+def _under_keys(layout: Layout, table: DataFrame) -> DataFrame:
+    """The table with its keys under their internal names too."""
+    return table.selectExpr("*", *[f"{quoted(stored)} AS {name}" for name, _, stored in layout.keys])
 
 
 def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> DataFrame:
@@ -150,13 +183,12 @@ def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout
 
 
 def _merged(
-    layout: Layout, partials: DataFrame, touched: DataFrame, extremes: Sequence[MeasureLayout], *, one: bool
+    layout: Layout, partials: DataFrame, before: DataFrame, extremes: Sequence[MeasureLayout], *, one: bool
 ) -> DataFrame:
-    """Each touched group with its new state, its old row, and whether it must be recomputed; the unchanged left out."""
+    """The rows of the groups that change: the old with weight -1, the new with +1; stale ones get no new row here."""
     state = _state_names(layout)
-    before = touched.selectExpr(
-        *_keys(layout), *map(quoted, state), f"STRUCT({', '.join(map(quoted, layout.stored))}) AS {_OLD}"
-    )
+    old = f"STRUCT({', '.join(map(quoted, layout.stored))}) AS {_OLD}"
+    before = before.selectExpr(*_keys(layout), *map(quoted, state), old)
     both = partials.unionByName(before, allowMissingColumns=True)
     merges = [f"COALESCE(SUM({ROWS}), 0L) AS {ROWS}"]
     merges += [f"CAST({c.part.merge}({quoted(c.stored)}) AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
@@ -174,19 +206,16 @@ def _merged(
     groups = (both.coalesce(1) if one else both).groupBy(*_keys(layout)).agg(*_expressions(merges))
     # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
     marked = groups.selectExpr(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
-    return marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
-
-
-def _touched(layout: Layout, change: Delta, stored: Stored) -> DataFrame:
-    """The stored rows of the touched groups, under the keys' internal names; a few others do no harm."""
-    if not layout.keys:
-        return stored.frame
-    names = {name: stored_name for name, _, stored_name in layout.keys}
-    keys = change.frame.select(*_keys(layout))
-    bound = superset(keys.toArrow(), names) if change.small else None
-    frame = stored.frame if bound is None else stored.frame.where(bound)
-    aliased = frame.selectExpr("*", *[f"{quoted(s)} AS {name}" for name, s in names.items()])
-    return aliased if bound is not None else matching(aliased, keys, _keys(layout), small=change.small)
+    changed = marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
+    exists = f"{ROWS} > 0 AND NOT {_STALE}" if layout.keys else f"NOT {_STALE}"
+    columns = _stored_columns(layout)
+    new = ", ".join(columns[name] for name in layout.stored)
+    old = ", ".join(f"{_OLD}.{quoted(name)} AS {quoted(name)}" for name in layout.stored)
+    sides = (
+        f"IF({_OLD} IS NULL, NULL, STRUCT({old}, -1L AS {WEIGHT}, {_STALE})), "
+        f"IF({exists}, STRUCT({new}, 1L AS {WEIGHT}, {_STALE}), NULL)"
+    )
+    return _valued(layout, changed, ROWS, _OLD, _STALE).selectExpr(f"INLINE(ARRAY_COMPACT(ARRAY({sides})))")
 
 
 def _kind(measure: MeasureLayout) -> str:
@@ -220,12 +249,13 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
 # -- by recomputing groups --------------------------------------------------------------------------------------------
 
 
-def _from_child(layout: Layout, context: Context, groups: Materialized | None) -> DataFrame:
+def _from_child(layout: Layout, context: Context, groups: Touched | None) -> DataFrame:
     """These groups (all without) computed anew from the child after the epoch."""
     rows = rules.evaluate(_body(layout).child, context, "post")
-    narrow = _arguments(layout, rows.frame, *([WEIGHT] if rows.weighted else []))
+    frame = rows.frame if groups is None else groups.bounded(rows.frame, {name: e for name, e, _ in layout.keys})
+    narrow = _arguments(layout, frame, *([WEIGHT] if rows.weighted else []))
     if groups is not None:
-        narrow = matching(narrow, groups.frame, _keys(layout), small=groups.local)
+        narrow = groups.matching(narrow)
     plain = plain_rows(replace(rows, frame=narrow))
     return _grouped(layout, plain, small=rows.small)
 

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from pyspark.sql import DataFrame
 
+from penstock.ivm.materialize import Materialized
 from penstock.plan.operators import Scan
 from penstock.storage.zset import Delta, Rows
 
@@ -21,5 +22,5 @@ class Context(Protocol):
     def read(self, scan: Scan, moment: Moment) -> Rows:
         """The input at a moment."""
 
-    def keep(self, frame: DataFrame) -> Rows:
-        """The rows of a frame that is read more than once, computed once; ``small`` when they are few."""
+    def keep(self, frame: DataFrame) -> Materialized:
+        """A frame that is read more than once, or whose rows must be known, computed once."""

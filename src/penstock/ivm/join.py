@@ -11,19 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
+from penstock.ivm.touched import joining
 from penstock.plan.operators import Join, names_in, render
 from penstock.storage.zset import WEIGHT, Delta, Rows, add
 
 
 def evaluate(op: Join, context: Context, moment: Moment) -> Rows:
     inputs = [rules.evaluate(child, context, moment) for child in op.inputs]
-    return _joined(inputs[0], list(inputs[1:]), op.conditions, list(op.columns), broadcast=False)
+    return _Term(op, inputs[0], inputs[1:]).joined()
 
 
 def delta(op: Join, context: Context) -> Delta | None:
@@ -37,39 +39,62 @@ def delta(op: Join, context: Context) -> Delta | None:
             for j, child in enumerate(op.inputs)
             if j != i
         ]
-        start = Rows(change.frame, weighted=True)
-        terms.append(_joined(start, others, op.conditions, list(op.columns), broadcast=change.small).frame)
+        terms.append(_Term(op, Rows(change.frame, weighted=True), others, change, context).joined().frame)
     present = [change for change in changes if change is not None]
     if not present:
         return None
     return Delta(add(terms), append_only=all(change.append_only for change in present))
 
 
-def _joined(
-    start: Rows, others: list[Rows], conditions: Sequence[exp.Expr], columns: list[str], *, broadcast: bool
-) -> Rows:
-    """Join the others to the start one by one, each condition applied as soon as its columns are there.
+class _Term:
+    """One product: the others are joined to the start one by one, each condition applied as soon as it can be.
 
-    ``broadcast``: the start has few rows, and what it joins is taken to be few too, so the others are not shuffled.
+    From a small change on, what is joined so far is taken to be few rows: it is broadcast, and before it meets a large
+    input it is computed, so that its keys can bound what is read of that.
     """
-    pending = [(condition, names_in(condition)) for condition in conditions]
-    frame, weighted = _numbered(start, 0)
-    known = {c for c in frame.columns if c != _weight(0)}
-    weights = [_weight(0)] if weighted else []
-    for number in range(1, len(others) + 1):
-        place = _next_input(others, known, pending)
-        other, other_weighted = _numbered(others.pop(place), number)
-        known |= {c for c in other.columns if c != _weight(number)}
-        ready = [condition for condition, names in pending if names <= known]
-        pending = [(condition, names) for condition, names in pending if not names <= known]
-        left = F.broadcast(frame) if broadcast else frame
+
+    def __init__(
+        self, op: Join, start: Rows, others: Sequence[Rows], change: Delta | None = None, context: Context | None = None
+    ):
+        self._columns = list(op.columns)
+        self._pending = [(condition, names_in(condition)) for condition in op.conditions]
+        self._others = list(others)
+        self._frame, weighted = _numbered(start, 0)
+        self._weights = [_weight(0)] if weighted else []
+        self._known = {c for c in self._frame.columns if c != _weight(0)}
+        self._context = context if change is not None and change.small else None
+        self._local = change.known if change is not None else None
+
+    def joined(self) -> Rows:
+        for number in range(1, len(self._others) + 1):
+            self._join(self._others.pop(_next_input(self._others, self._known, self._pending)), number)
+        if not self._weights:
+            return Rows(self._frame.select(*self._columns), weighted=False)
+        product = f"{' * '.join(self._weights)} AS {WEIGHT}"
+        return Rows(self._frame.selectExpr(*self._columns, product), weighted=True)
+
+    def _join(self, rows: Rows, number: int) -> None:
+        frame, weighted = _numbered(rows, number)
+        self._known |= {c for c in frame.columns if c != _weight(number)}
+        ready = [condition for condition, names in self._pending if names <= self._known]
+        self._pending = [(condition, names) for condition, names in self._pending if not names <= self._known]
+        if not rows.small and any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in ready):
+            frame = joining(frame, self._rows_so_far(), ready)
+        left = F.broadcast(self._frame) if self._context is not None else self._frame
         on = F.expr(" AND ".join(f"({render(c)})" for c in ready)) if ready else None
-        frame = left.crossJoin(other) if on is None else left.join(other, on)
-        weights += [_weight(number)] if other_weighted else []
-    if not weights:
-        return Rows(frame.select(*columns), weighted=False)
-    product = f"{' * '.join(weights)} AS {WEIGHT}"
-    return Rows(frame.selectExpr(*columns, product), weighted=True)
+        self._frame = left.crossJoin(frame) if on is None else left.join(frame, on)
+        self._weights += [_weight(number)] if weighted else []
+        self._local = None
+
+    def _rows_so_far(self) -> pa.Table | None:
+        """What is joined so far, computed; None when it is not small."""
+        if self._context is None or self._local is not None:
+            return self._local
+        kept = self._context.keep(self._frame)
+        self._frame = kept.frame
+        if not kept.local:
+            self._context = None
+        return kept.table
 
 
 def _weight(number: int) -> str:

@@ -15,10 +15,11 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from penstock.ivm.materialize import Materialized, Materializer
+from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
 from penstock.storage.reader import quoted
-from penstock.storage.zset import Delta, add, consolidate, matching, weighted
+from penstock.storage.zset import add, consolidate, weighted
 
 
 @dataclass(frozen=True)
@@ -57,21 +58,13 @@ class Keyed:
         return table.selectExpr("*", *[f"{quoted(stored)} AS {name}" for name, stored in self.keys])
 
 
-def touched(change: Delta, keys: Sequence[str], materializer: Materializer) -> Materialized | None:
-    """The keys that a change touches; None when there is one group of everything."""
-    if not keys:
-        return None
-    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
-    return materializer.materialize(rows.select(*keys).distinct(), small=change.small)
-
-
 def replaced(
-    keyed: Keyed, table: DataFrame, groups: Materialized | None, anew: DataFrame, materializer: Materializer
+    keyed: Keyed, table: DataFrame, groups: Touched | None, anew: DataFrame, materializer: Materializer
 ) -> Materialized:
     """The change of the table when these groups' rows become others."""
     old = keyed.under_keys(table)
     if groups is not None:
-        old = matching(old, groups.frame, keyed.names, small=groups.local)
+        old = groups.of(old)
     old = weighted(old.select(*map(quoted, keyed.stored)), -1)
     change = consolidate(add([old, weighted(anew, 1)]))
     return materializer.materialize(change, small=groups is not None and groups.local)

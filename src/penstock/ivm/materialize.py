@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from penstock.storage.arrow import fits_arrow, loosened
+from penstock.storage.arrow import collected, fits_arrow
 
-LOCAL_ROWS = 5_000
+LOCAL_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Materialized:
         if self.table is not None:
             return bool(pc.any(self.table.column(column)).as_py())
         return not self.frame.where(F.col(column)).isEmpty()
+
+    def without(self, column: str) -> Materialized:
+        table = None if self.table is None else self.table.drop_columns([column])
+        return Materialized(self.frame.drop(column), table)
 
     def totals(self, weight: str) -> tuple[int, int]:
         """How many copies are added and how many removed."""
@@ -59,15 +63,14 @@ class Materializer:
             self._cached.append(cached)
             return Materialized(cached, None)
         if small:
-            table = loosened(frame.toArrow())
-            return Materialized(_local(frame, table), table)
+            table = collected(frame)
+            return Materialized(_local(frame.sparkSession, frame.schema, table), table)
         cached = frame.persist()
-        head = cached.limit(LOCAL_ROWS + 1).toArrow()
+        head = collected(cached.limit(LOCAL_ROWS + 1))
         if head.num_rows > LOCAL_ROWS:
             self._cached.append(cached)
             return Materialized(cached, None)
-        head = loosened(head)
-        local = _local(frame, head)
+        local = _local(frame.sparkSession, frame.schema, head)
         cached.unpersist()
         return Materialized(local, head)
 
@@ -76,6 +79,5 @@ class Materializer:
             self._cached.pop().unpersist()
 
 
-def _local(frame: DataFrame, table: pa.Table) -> DataFrame:
-    schema = StructType([StructField(f.name, f.dataType) for f in frame.schema.fields])
-    return frame.sparkSession.createDataFrame(table, schema)
+def _local(spark: SparkSession, schema: StructType, table: pa.Table) -> DataFrame:
+    return spark.createDataFrame(table, StructType([StructField(f.name, f.dataType) for f in schema.fields]))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
@@ -25,7 +27,17 @@ def evaluate(op: Project, context: Context, moment: Moment) -> Rows:
 
 def delta(op: Project, context: Context) -> Delta | None:
     change = rules.delta(op.child, context)
-    return None if change is None else replace(change, frame=apply(change.frame, op.outputs, weighted=True))
+    if change is None:
+        return None
+    return replace(change, frame=apply(change.frame, op.outputs, weighted=True), known=_known(change.known, op.outputs))
+
+
+def _known(table: pa.Table | None, outputs: tuple[Named, ...]) -> pa.Table | None:
+    """The columns that keep their values, under their new names."""
+    if table is None:
+        return None
+    kept = {name: e.name for name, e in outputs if isinstance(e, exp.Column) and e.name in table.column_names}
+    return pa.table({name: table.column(old) for name, old in kept.items()})
 
 
 def apply(frame: DataFrame, outputs: tuple[Named, ...], *, weighted: bool) -> DataFrame:

@@ -11,15 +11,18 @@ has to be looked up, and it does not matter that A may hold rows for which nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
+from penstock.ivm.touched import joining
 from penstock.plan.operators import Kind, Operator, SidedJoin, names_in, render
+from penstock.storage.arrow import loosened
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
 
 _RIGHT_WEIGHT = "__weight_of_right"
@@ -71,24 +74,39 @@ class _Sides:
 def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Context) -> DataFrame:
     if right is None:
         assert left is not None
-        return _look_up(sides, left.frame, left.small, rules.evaluate(sides.right, context, "pre"))
+        return _look_up(sides, left.frame, left.known, left.small, rules.evaluate(sides.right, context, "pre"))
     found = right.frame.select(*sides.compared(sides.right))
-    before = with_weight(rules.evaluate(sides.left, context, "pre"))
+    before = with_weight(_bounded(rules.evaluate(sides.left, context, "pre"), right.known, sides))
     affected = before.join(F.broadcast(found) if right.small else found, sides.on, "left_semi")
     kept = context.keep(affected)
-    old = _look_up(sides, kept.frame, kept.small, rules.evaluate(sides.right, context, "pre"))
+    old = _look_up(sides, kept.frame, kept.table, kept.local, rules.evaluate(sides.right, context, "pre"))
     changed = kept.frame if left is None else add([kept.frame, left.frame.select(*kept.frame.columns)])
-    small = kept.small and (left is None or left.small)
-    new = _look_up(sides, changed, small, rules.evaluate(sides.right, context, "post"))
+    small = kept.local and (left is None or left.small)
+    new = _look_up(sides, changed, _both(kept.table, left), small, rules.evaluate(sides.right, context, "post"))
     return add([new, old.withColumn(WEIGHT, F.expr(f"-{WEIGHT}"))])
 
 
-def _look_up(sides: _Sides, left: DataFrame, small: bool, right: Rows) -> DataFrame:
+def _both(kept: pa.Table | None, left: Delta | None) -> pa.Table | None:
+    """What is known of the rows to look up: those that are kept, and those of a change."""
+    if left is None or kept is None:
+        return kept
+    if left.known is None:
+        return None
+    columns = [name for name in left.known.column_names if name in kept.column_names]
+    return pa.concat_tables([loosened(kept.select(columns)), loosened(left.known.select(columns))])
+
+
+def _look_up(sides: _Sides, left: DataFrame, known: pa.Table | None, small: bool, right: Rows) -> DataFrame:
     """L o R for a few rows of L: of R only what they match is read."""
     if small:
         wanted = F.broadcast(left.select(*sides.compared(sides.left)))
-        right = Rows(right.frame.join(wanted, sides.on, "left_semi"), right.weighted)
+        near = _bounded(right, known, sides)
+        right = Rows(near.frame.join(wanted, sides.on, "left_semi"), right.weighted)
     return _joined(sides, left, _present(right))
+
+
+def _bounded(rows: Rows, known: pa.Table | None, sides: _Sides) -> Rows:
+    return rows if rows.small else replace(rows, frame=joining(rows.frame, known, sides.conditions))
 
 
 def _present(rows: Rows) -> Rows:

@@ -18,11 +18,12 @@ from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, replaced, touched
+from penstock.ivm.keyed import Keyed, replaced
 from penstock.ivm.materialize import Materialized, Materializer
+from penstock.ivm.touched import touched
 from penstock.plan.aggregates import name_of
 from penstock.plan.operators import Window, column, render
-from penstock.storage.zset import WEIGHT, Rows, matching, plain_rows
+from penstock.storage.zset import WEIGHT, Rows, plain_rows
 
 _BY_PLACE = frozenset("row_number ntile lag lead".split())
 _BY_FRAME = frozenset("rank dense_rank percent_rank cume_dist".split())
@@ -42,7 +43,7 @@ def delta(layout: Keyed, context: Context, table: DataFrame, materializer: Mater
     groups = touched(change, op.partition, materializer)
     rows = rules.evaluate(op.child, context, "post")
     if groups is not None:
-        rows = replace(rows, frame=matching(rows.frame, groups.frame, op.partition, small=groups.local))
+        rows = replace(rows, frame=groups.of(rows.frame))
     return replaced(layout, table, groups, layout.project(_computed(op, rows)), materializer)
 
 

@@ -30,9 +30,50 @@ def fits_arrow(data_type: DataType) -> bool:
     return data_type.typeName() not in ("variant", "void")
 
 
+def collected(frame: DataFrame) -> pa.Table:
+    """A frame's rows, with everything nullable. PySpark would refuse a NULL struct whose fields are never NULL."""
+    strict = [f.name for f in frame.schema.fields if _nullable(f.dataType) != f.dataType]
+    for name in strict:
+        column = frame[f"`{name.replace('`', '``')}`"]
+        frame = frame.withColumn(name, column.cast(_nullable(frame.schema[name].dataType)))
+    return loosened(frame.toArrow())
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields=fields):
+            return StructType([StructField(f.name, _nullable(f.dataType)) for f in fields])
+        case ArrayType(elementType=inner):
+            return ArrayType(_nullable(inner))
+        case MapType(keyType=key, valueType=value):
+            return MapType(_nullable(key), _nullable(value))
+    return data_type
+
+
 def loosened(table: pa.Table) -> pa.Table:
     """The table with everything nullable, so that tables of one shape can be put together."""
-    return table.cast(pa.schema([pa.field(f.name, _loose(f.type)) for f in table.schema]))
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind = _loose(column.type)
+        nested = pa.types.is_nested(kind) and kind != column.type
+        columns[name] = pa.chunked_array([_loosened(c) for c in column.chunks], kind) if nested else column
+    return pa.table(columns)
+
+
+def _loosened(array: pa.Array) -> pa.Array:
+    """A cast would refuse a NULL struct of a type whose fields are never NULL, so nested ones are made anew."""
+    kind = _loose(array.type)
+    if pa.types.is_struct(kind):
+        children = [_loosened(array.field(i)) for i in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+    if pa.types.is_list(kind):
+        children = [_loosened(array.values)]
+    elif pa.types.is_map(kind):
+        entries = [_loosened(array.keys), _loosened(array.items)]
+        children = [pa.StructArray.from_arrays(entries, fields=[kind.key_field, kind.item_field])]
+    else:
+        return array
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, children)
 
 
 def _loose(data_type: pa.DataType) -> pa.DataType:

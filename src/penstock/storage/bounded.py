@@ -1,11 +1,13 @@
-"""Bounded reads: a few touched keys become a predicate that Delta's and Parquet's statistics can skip files by.
+"""Bounded reads: touched keys become a predicate that Delta's and Parquet's statistics can skip files and pages by.
 
-The predicate keeps every row with a touched key and may keep others: each column is bounded on its own.
+The predicate keeps every row with a touched key and may keep others: each column is bounded on its own, by a list of
+its values when they are few and else by the smallest and the largest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -18,37 +20,79 @@ from penstock.storage.reader import quoted
 MOST_VALUES = 500
 
 
-def superset(keys: pa.Table, columns: Mapping[str, str]) -> str | None:
-    """A condition on the columns (key column to stored column); None when some key cannot be written down.
+@dataclass(frozen=True)
+class Span:
+    """Where the rows of a key lie: in a column of this name, from the key up to the key plus a width, if any.
 
-    >>> superset(pa.table({"k": ["a", "b", "a", None]}), {"k": "region"})
-    "(`region` IN ('a', 'b') OR `region` IS NULL)"
+    The width is a Spark interval: rows of the second 12:00:01 have times from 12:00:01 up to 12:00:01 + 1 second.
     """
-    parts = []
-    for key, stored in columns.items():
-        part = _bound(keys.column(key), quoted(stored))
-        if part is None:
-            return None
-        parts.append(part)
-    return " AND ".join(parts)
+
+    column: str
+    width: str | None = None
 
 
-def _bound(values: pa.ChunkedArray, column: str) -> str | None:
-    if pa.types.is_floating(values.type) or pa.types.is_nested(values.type) or pa.types.is_binary(values.type):
+def superset(keys: pa.Table, spans: Mapping[str, Span]) -> str | None:
+    """A condition that all rows with these keys fulfil; None when no key can be bounded.
+
+    >>> superset(pa.table({"k": ["a", "b", "a", None]}), {"k": Span("region")})
+    "(`region` IN ('a', 'b') OR `region` IS NULL)"
+    >>> superset(pa.table({"k": [date(2024, 5, 1)]}), {"k": Span("at", "1 MONTH")})
+    "(`at` >= DATE'2024-05-01' AND `at` < DATE'2024-05-01' + INTERVAL 1 MONTH)"
+    """
+    parts = [_bound(keys.column(key), span) for key, span in spans.items()]
+    return " AND ".join(part for part in parts if part is not None) or None
+
+
+def _bound(values: pa.ChunkedArray, span: Span) -> str | None:
+    column = quoted(span.column)
+    if span.width is None:
+        condition = _one_of(values, column) or _between(values, column, None)
+    else:
+        condition = _between(values, column, span.width)
+    if condition is None:
         return None
+    missing = f" OR {column} IS NULL" if values.null_count else ""
+    return f"({condition}{missing})"
+
+
+def _one_of(values: pa.ChunkedArray, column: str) -> str | None:
+    if not _is_bounded(values.type, (*_ORDERED, pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean)):
+        return None
+    distinct = pc.unique(values).drop_null()
+    literals = _literals(distinct) if len(distinct) <= MOST_VALUES else None
+    if literals is None:
+        return None
+    return f"{column} IN ({', '.join(literals)})" if literals else "false"
+
+
+def _between(values: pa.ChunkedArray, column: str, width: str | None) -> str | None:
+    """Not for strings: Spark may sort them by a collation."""
+    if not _is_bounded(values.type, _ORDERED):
+        return None
+    extremes = pc.min_max(values)
+    literals = _literals(pa.array([extremes["min"].as_py(), extremes["max"].as_py()], values.type).drop_null())
+    if literals is None:
+        return None
+    if not literals:
+        return "false"
+    low, high = literals
+    end = f"<= {high}" if width is None else f"< {high} + INTERVAL {width}"
+    return f"{column} >= {low} AND {column} {end}"
+
+
+_ORDERED = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp)
+
+
+def _is_bounded(data_type: pa.DataType, kinds: tuple[Any, ...]) -> bool:
+    return any(kind(data_type) for kind in kinds)
+
+
+def _literals(values: pa.Array) -> list[str] | None:
     try:
-        distinct = [v for v in pc.unique(values).to_pylist() if v is not None]
+        found = [literal(v) for v in values.to_pylist()]
     except (ValueError, OverflowError):  # a year that Python does not know
         return None
-    if len(distinct) > MOST_VALUES:
-        return None
-    literals = [literal(v) for v in distinct]
-    if any(text is None for text in literals):
-        return None
-    conditions = [f"{column} IN ({', '.join(t for t in literals if t)})"] if literals else []
-    if values.null_count:
-        conditions.append(f"{column} IS NULL")
-    return "(" + " OR ".join(conditions or ["false"]) + ")"
+    return None if None in found else [text for text in found if text is not None]
 
 
 def literal(value: Any) -> str | None:
@@ -64,14 +108,11 @@ def literal(value: Any) -> str | None:
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case Decimal():
             return f"{value:f}BD"
+        case datetime(tzinfo=None):
+            return f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'"
         case datetime():
-            at = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-            micros = (at - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND
-            exact = f"TIMESTAMP_MICROS({micros})"
-            return exact if value.tzinfo else None
+            micros = (value - datetime(1970, 1, 1, tzinfo=timezone.utc)) // datetime.resolution
+            return f"TIMESTAMP_MICROS({micros})"
         case date():
             return f"DATE'{value.isoformat()}'"
     return None
-
-
-_MICROSECOND = datetime.resolution

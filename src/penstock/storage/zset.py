@@ -52,6 +52,8 @@ class Delta:
     small: bool = False
     table: pa.Table | None = None
     """The rows of a small change, where it is at hand."""
+    known: pa.Table | None = None
+    """Some columns of a small change, maybe with more rows than it has: enough to bound what is read for it."""
 
 
 _WHOLE = (
