@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, so that two processes end at about the same time."""
     longest = ("test_constructs.py", "test_tpch.py", "test_random_views.py", "test_pipelines.py", "test_metamorphic.py")
     items.sort(key=lambda item: item.path.name not in longest)
+
+
+# The same for the JVM's own compiler: its last stage pays off only for code that runs much longer than a test does.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")

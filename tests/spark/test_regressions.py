@@ -23,6 +23,11 @@ TABLES = [
     "INSERT INTO heavy SELECT 1, CAST(id AS INT) FROM RANGE(1200)",
     "CREATE TABLE heavy2 (k INT, v INT)",
     "INSERT INTO heavy2 SELECT 1, CAST(id AS INT) FROM RANGE(1200)",
+    "CREATE TABLE names (id INT, g INT, s STRING, at TIMESTAMP)",
+    "INSERT INTO names VALUES (1, 1, 'it\\'s', TIMESTAMP'2024-03-31 01:30:00')",
+    "INSERT INTO names VALUES (2, 1, 'its', NULL), (3, 2, 'a\"b', NULL)",
+    "CREATE TABLE lists (g INT, v INT, a ARRAY<INT>)",
+    "INSERT INTO lists VALUES (1, NULL, NULL), (2, 5, ARRAY(1, 2))",
 ]
 VIEWS = {
     "day_rows": "SELECT x, at FROM days",
@@ -33,6 +38,17 @@ VIEWS = {
     "brackets": "SELECT id, x AND id > 1 AS both, NOT x AS none FROM (SELECT id, s = 'a' OR s = 'b' AS x FROM words)",
     "signs": "SELECT k, CAST(MAX(d) AS STRING) AS high, CAST(MIN(d) AS STRING) AS low FROM zeros GROUP BY k",
     "unrelated": "SELECT id, a FROM mapped",
+    "doubled_quotes": "SELECT id, 'it''s' AS c FROM names WHERE s = 'it''s' OR s = \"a\"\"b\"",
+    "having_a_key": "SELECT g + 10 AS g, COUNT(*) AS n FROM names GROUP BY g HAVING g > 1",
+    "having_an_alias": "SELECT g, MAX(id) + 10 AS id FROM names GROUP BY g HAVING id > 12",
+    "qualify_a_column": "SELECT -id AS id, s FROM names QUALIFY ROW_NUMBER() OVER (ORDER BY id) = 1",
+    "interval_of_two_units": "SELECT id, at - INTERVAL 1 YEAR 2 MONTHS AS then FROM names",
+    "exists_a_generated_row": "SELECT id FROM names "
+    "WHERE EXISTS (SELECT EXPLODE(l.a) FROM lists l WHERE l.g = names.g)",
+    "in_as_a_value": "SELECT id, id IN (SELECT v FROM lists l WHERE l.g = names.g) AS a, "
+    "NOT (id IN (SELECT v FROM lists l WHERE l.g = names.g)) AS b, "
+    "NOT (id > 0 AND id IN (SELECT v FROM lists l WHERE l.g = names.g)) AS c FROM names",
+    "missing_struct": "SELECT id, IF(id > 1, STRUCT(1 AS one, id AS own), NULL) AS p FROM names",
     "products": "SELECT a.k, COUNT(*) AS n, SUM(b.k) AS s, AVG(CAST(a.k AS DECIMAL(10,2))) AS m "
     "FROM heavy a JOIN heavy2 b ON a.k = b.k GROUP BY a.k",
 }
@@ -49,6 +65,9 @@ CHANGES = [
         "INSERT INTO mapped VALUES (4, 4, 'x')",
         "UPDATE heavy SET k = 2 WHERE v < 800",
         "UPDATE heavy2 SET k = 2 WHERE v < 400",
+        "INSERT INTO names VALUES (0, 3, 'it\\'s', TIMESTAMP'2024-05-31 00:00:00'), (4, 2, 'a\"b', NULL)",
+        "UPDATE lists SET a = ARRAY(), v = NULL WHERE g = 2",
+        "UPDATE lists SET a = ARRAY(3), v = 1 WHERE g = 1",
     ],
     [
         "DELETE FROM days WHERE x < DATE'2000-01-01' OR x > DATE'3000-01-01'",
@@ -75,6 +94,20 @@ def test_a_word_for_a_moment_is_no_constant(db: penstock.Database, value: str) -
     db.sql("CREATE TABLE t (k INT)")
     with pytest.raises(penstock.DefinitionError, match="changes by itself"):
         db.create_view("v", f"SELECT k, {value} AS d FROM t")
+
+
+@pytest.mark.parametrize("value", ["TRUNC(d, 'Q')", "DATE_TRUNC('D', d)", "CAST(TIME'01:02:03' AS STRING)"])
+def test_what_the_parser_reads_otherwise_than_spark_is_recomputed(db: penstock.Database, value: str) -> None:
+    db.sql("CREATE TABLE t (d DATE)")
+    with pytest.raises(penstock.NotIncrementalError, match="PLAN_MISMATCH"):
+        db.create_view("v", f"SELECT {value} AS a FROM t", policy="INCREMENTAL STRICT")
+
+
+@pytest.mark.parametrize("value", ["MAX_BY(m, k)", "COLLECT_LIST(m)"])
+def test_values_without_an_order_are_refused_in_words(db: penstock.Database, value: str) -> None:
+    db.sql("CREATE TABLE t (k INT, m MAP<STRING, INT>)")
+    with pytest.raises(penstock.DefinitionError, match="have no order"):
+        db.create_view("v", f"SELECT {value} AS a FROM t")
 
 
 def test_describe_knows_views_too(db: penstock.Database) -> None:

@@ -18,9 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NullType, StructField, StructType
 
 from penstock.catalog import NodeRecord, ViewRecord, World
+from penstock.engine.faithful import is_faithful
 from penstock.engine.relations import read_keys, run_query
 from penstock.engine.session import clean_message
-from penstock.errors import DefinitionError, NotIncrementalError
+from penstock.errors import DefinitionError, NotIncrementalError, QueryError
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
@@ -31,7 +32,7 @@ from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
 from penstock.plan.estimate import estimated_rows
 from penstock.plan.operators import Aggregate, Distinct, Scan, render, walk
-from penstock.sql.query import lost_names, parse_query
+from penstock.sql.query import lost_names, parse_query, spark_text, whole
 from penstock.sql.statements import CreateView
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
@@ -80,7 +81,17 @@ def relation_schema(world: World, key: str) -> StructType:
 
 def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) -> StructType:
     """Spark's verdict on a query: its schema, or an error in Spark's words. No job runs."""
-    return run_query(spark, query, {k: local_frame(spark, s) for k, s in schemas.items()}).schema
+    frames = {k: local_frame(spark, s) for k, s in schemas.items()}
+    try:
+        return run_query(spark, query, frames).schema
+    except QueryError:
+        if spark_text(query) == whole(query):
+            raise
+        run_query(spark, query, frames, as_written=True)  # the user's own mistake is told in the user's own words
+        raise DefinitionError(
+            "MIN_BY, MAX_BY, COLLECT_LIST or COLLECT_SET of values that have no order, such as maps: which of them, or "
+            "in which order, would be left to chance. Use MAP_ENTRIES(..) or TO_JSON(..) of the value."
+        ) from None
 
 
 def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructField, str | None]]:
@@ -144,7 +155,10 @@ def _plan_nodes(
         _check_nothing_lost(statement.query, columns_of)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         plans = plan_nodes(statement.query, key, names, columns_of)
-        return _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate), None
+        nodes = _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate)
+        if not is_faithful(spark, statement.query, schemas):
+            raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
+        return nodes, None
     except Unsupported as problem:
         if statement.policy == "INCREMENTAL STRICT":
             raise NotIncrementalError(

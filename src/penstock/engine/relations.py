@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from penstock.catalog import World
 from penstock.engine.session import spark_errors
 from penstock.errors import DefinitionError
-from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names
+from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, read_snapshot
@@ -52,10 +52,14 @@ class TempViews:
 
 
 def run_query(
-    spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]
+    spark: SparkSession,
+    text: str,
+    frames: Mapping[str, DataFrame] | Callable[[str], DataFrame],
+    *,
+    as_written: bool = False,
 ) -> DataFrame:
     """The DataFrame of a query whose table names mean the given frames."""
-    text = spark_text(text)
+    text = whole(text) if as_written else spark_text(text)
     frame_of = frames if callable(frames) else frames.__getitem__
     with TempViews(spark) as views:
         rewritten = substitute_tables(text, lambda name: views.add(name.lower(), frame_of(name.lower())))

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
 from penstock.ivm.materialize import LOCAL_ROWS, Materialized, Materializer
 from penstock.plan.operators import Scan
 from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage.arrow import nullable
 from penstock.storage.changes import Change, read_change
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, read_snapshot, schema_of
@@ -130,7 +131,7 @@ class NodeInputs:
         if table.num_rows == change.table.num_rows:  # nothing came together, so there is nothing to send anew
             return replace(change, table=table)
         types = change.frame.schema
-        schema = StructType([types[name] for name in [*columns, WEIGHT]])
+        schema = StructType([StructField(name, nullable(types[name].dataType)) for name in [*columns, WEIGHT]])
         append_only = min(table.column(WEIGHT).to_pylist()) > 0
         return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table)
 

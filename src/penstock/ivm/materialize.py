@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from penstock.storage.arrow import collected, fits_arrow
+from penstock.storage.arrow import collected, fits_arrow, nullable
 
 LOCAL_ROWS = 20_000
 
@@ -80,4 +80,4 @@ class Materializer:
 
 
 def _local(spark: SparkSession, schema: StructType, table: pa.Table) -> DataFrame:
-    return spark.createDataFrame(table, StructType([StructField(f.name, f.dataType) for f in schema.fields]))
+    return spark.createDataFrame(table, StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields]))

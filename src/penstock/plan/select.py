@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -128,9 +128,13 @@ class Select:
         extractor = aggregates.Extractor(keys, self._builder.fresh)
         new_items = [(name, extractor.rewrite(e)) for name, e in items]
         having, qualify = self._tree.args.get("having"), self._tree.args.get("qualify")
-        conditions = conjuncts(extractor.rewrite(self._resolve_late(having.this, items))) if having is not None else ()
+        known = [aggregates.bare(e) for _, e in keys]
+        conditions: tuple[exp.Expr, ...] = ()
+        if having is not None:
+            conditions = conjuncts(extractor.rewrite(self._resolve_late(having.this, items, known.__contains__)))
         if qualify is not None:
-            self._qualify = extractor.rewrite(self._resolve_late(qualify.this, items, windows=True))
+            late = self._resolve_late(qualify.this, items, known.__contains__, windows=True)
+            self._qualify = extractor.rewrite(late)
         below = self._subqueries.attach_all
         self.source, key_values = below(self.source, [e for _, e in keys])
         self.source, measure_values = below(self.source, [e for _, e in extractor.measures])
@@ -201,13 +205,22 @@ class Select:
                     return a, b
         raise Unsupported("CORRELATED_SUBQUERY", "an aggregate related to the query around by more than equality")
 
-    def _resolve_late(self, node: exp.Expr, items: list[Item], *, windows: bool = False) -> exp.Expr:
-        """In HAVING and QUALIFY an alias of the select list comes before a column, except inside an aggregate."""
+    def _resolve_late(
+        self, node: exp.Expr, items: list[Item], first: Callable[[exp.Expr], bool], *, windows: bool = False
+    ) -> exp.Expr:
+        """Behind the select list a name may be an alias of it, except inside an aggregate.
+
+        ``first``: which columns come before an alias of the same name. In HAVING that is a key, in QUALIFY a key or, in
+        a query that does not group, any column; in ORDER BY none.
+        """
         aliases = {name.lower(): e for name, e in items}
         node = self._nested(node.copy(), aliases)
 
         def outside(inner: exp.Expr) -> exp.Expr:
             if not isinstance(inner, exp.Column) or len(inner.parts) != 1 or inner.name.lower() not in aliases:
+                return inner
+            own = self._scope.resolve(inner)
+            if own is not None and first(own):
                 return inner
             above = inner.parent
             while above is not None and not aggregates.is_aggregate(above):
@@ -228,7 +241,7 @@ class Select:
     def _functions(self, items: list[Item]) -> list[Item]:
         qualify = self._tree.args.get("qualify")
         if qualify is not None and self._qualify is None:
-            self._qualify = self._resolve_late(qualify.this, items, windows=True)
+            self._qualify = self._resolve_late(qualify.this, items, lambda own: True, windows=True)
         values = [e for _, e in items] + ([self._qualify] if self._qualify is not None else [])
         self.source, values = self._subqueries.attach_all(self.source, values)
         before = set(self.source.columns)
@@ -268,7 +281,7 @@ class Select:
                 place = named[0]
             else:
                 place = len(items)
-                items.append(("", self._resolve_late(by, visible, windows=True)))
+                items.append(("", self._resolve_late(by, visible, lambda own: False, windows=True)))
             keys.append((key, place))
         if len(items) > len(visible) and self._tree.args.get("distinct") is not None:
             raise Unsupported("LIMIT", "LIMIT behind an ORDER BY of something that is not selected")

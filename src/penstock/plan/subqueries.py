@@ -9,8 +9,10 @@
 | anywhere else               | becomes                                                                           |
 |-----------------------------|-----------------------------------------------------------------------------------|
 | EXISTS                      | mark join                                                                         |
-| IN                          | two mark joins: found, and not known                                              |
+| IN                          | mark join; NOT IN two: found, and not known                                       |
 | an aggregate                | cross join with its one row; when correlated, left join with a group for each key |
+
+Outside WHERE and HAVING, IN with a subquery is true or false and never NULL, NOT IN too: so it is in Spark.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ class Subqueries:
         self._builder = builder
         self._ctes = ctes
         self._found: dict[str, _Subquery] = {}
-        self._values: dict[str, exp.Expr] = {}
+        self._values: dict[tuple[str, bool], exp.Expr] = {}
+        """The value of a subquery, or of its negation, over the columns that were joined for it."""
         self.rewrite: Callable[[exp.Expr], exp.Expr] = lambda e: e
         """Turns an expression over rows into one over groups, once the SELECT has grouped."""
 
@@ -112,10 +115,16 @@ class Subqueries:
         results = []
         for value in values:
             wrapped = exp.paren(value.copy())
-            for node in [c for c in wrapped.find_all(exp.Column) if c.name.startswith(SUBQUERY)]:
-                if node.name not in self._values or not names_in(self._values[node.name]) <= set(source.columns):
-                    source, self._values[node.name] = self._attached(source, self._found[node.name])
-                node.replace(exp.paren(self._values[node.name].copy()))
+            nested = [c for c in wrapped.find_all(exp.Column) if c.name.startswith(SUBQUERY)]
+            if any(self._found[c.name].kind == "in" for c in nested):
+                wrapped = exp.paren(_with_inner_nots(wrapped.this))
+                nested = [c for c in wrapped.find_all(exp.Column) if c.name.startswith(SUBQUERY)]
+            for node in nested:
+                whole = _negation(node) if self._found[node.name].kind == "in" else None
+                key = (node.name, whole is not None)
+                if key not in self._values or not names_in(self._values[key]) <= set(source.columns):
+                    source, self._values[key] = self._attached(source, self._found[node.name], negated=key[1])
+                (whole or node).replace(exp.paren(self._values[key].copy()))
             results.append(wrapped.this)
         return source, results
 
@@ -126,7 +135,7 @@ class Subqueries:
         found = self._sided(kind, source, *self._compared(subquery))
         return self._sided(kind, found, *self._unknown(subquery)) if negated else found
 
-    def _attached(self, source: Operator, subquery: _Subquery) -> tuple[Operator, exp.Expr]:
+    def _attached(self, source: Operator, subquery: _Subquery, *, negated: bool) -> tuple[Operator, exp.Expr]:
         """The source with a subquery's value as columns, and the expression of the value."""
         if subquery.kind == "scalar":
             return self._scalar(source, subquery)
@@ -134,15 +143,10 @@ class Subqueries:
             marked = self._sided("mark", source, self._rows(subquery))
             return marked, column(marked.columns[-1])
         found = self._sided("mark", source, *self._compared(subquery))
+        if not negated:
+            return found, column(found.columns[-1])
         both = self._sided("mark", found, *self._unknown(subquery))
-        value = exp.Case(
-            ifs=[
-                exp.If(this=column(found.columns[-1]), true=exp.true()),
-                exp.If(this=column(both.columns[-1]), true=exp.cast(exp.Null(), "boolean")),
-            ],
-            default=exp.false(),
-        )
-        return both, value
+        return both, exp.not_(exp.paren(exp.or_(column(found.columns[-1]), column(both.columns[-1]))))
 
     def _sided(self, kind: Kind, source: Operator, plan: Plan, more: tuple[exp.Expr, ...] = ()) -> SidedJoin:
         """The source joined with a subquery by what relates it to the query around, and by ``more``."""
@@ -158,7 +162,7 @@ class Subqueries:
     def _rows(self, subquery: _Subquery) -> Plan:
         """The rows that EXISTS asks for; when they do not depend on the query around, one row if there are any."""
         tree = _without_order(subquery.tree)
-        if isinstance(tree, exp.Select) and not _aggregates(tree):
+        if isinstance(tree, exp.Select) and not _aggregates(tree) and not _generates(tree):
             tree.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
             tree.set("distinct", None)
         plan = self._builder.query(tree, self._ctes, subquery.scope)
@@ -297,12 +301,47 @@ def _unwrapped(tree: exp.Expr) -> exp.Expr:
 def _without_order(tree: exp.Expr) -> exp.Expr:
     """A query of which only matters whether it has rows: no order, and no limit above zero."""
     tree = _unwrapped(tree).copy()
-    tree.set("order", None)
+    if tree.args.get("offset"):
+        return tree
     limit = tree.args.get("limit")
     number = limit.expression if limit is not None else None
-    if isinstance(number, exp.Literal) and number.is_int and int(number.this) > 0 and not tree.args.get("offset"):
+    if isinstance(number, exp.Literal) and number.is_int and int(number.this) > 0:
         tree.set("limit", None)
+    if not tree.args.get("limit"):
+        tree.set("order", None)
     return tree
+
+
+def _negation(node: exp.Expr) -> exp.Not | None:
+    """The NOT right above an expression, if there is one."""
+    above = node.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    return above if isinstance(above, exp.Not) else None
+
+
+def _with_inner_nots(tree: exp.Expr) -> exp.Expr:
+    """The same condition with every NOT moved inwards over AND and OR, as Spark does before it looks at subqueries."""
+
+    def inward(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Not):
+            return node
+        match node.this.unnest():
+            case exp.And() | exp.Or() as both:
+                kind = exp.Or if isinstance(both, exp.And) else exp.And
+                sides = [exp.not_(exp.paren(side.copy())) for side in (both.left, both.right)]
+                return exp.paren(kind(this=sides[0], expression=sides[1]))
+            case exp.Not(this=inner):
+                return exp.paren(inner.copy())
+        return node
+
+    return tree.transform(inward)
+
+
+def _generates(tree: exp.Select) -> bool:
+    return any(
+        functions.function_name(f) in functions.GENERATORS for e in tree.expressions for f in e.find_all(exp.Func)
+    )
 
 
 def _aggregates(tree: exp.Select) -> bool:

@@ -13,6 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.determined import determine, is_open
+from penstock.sql.dialect import SparkSql
 from penstock.sql.event_time import rewrite_event_time, uses_event_time
 from penstock.sql.lexer import error_at, tokenize
 
@@ -22,7 +23,7 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 def parse_query(text: str) -> exp.Query:
     """The tree of a query, in Spark's dialect, with event-time functions spelled in Spark's own."""
-    tree = _parse(_whole(text))
+    tree = _parse(whole(text))
     if isinstance(tree, exp.Values):
         return exp.select("*").from_(tree)
     if not isinstance(tree, exp.Query):
@@ -37,14 +38,14 @@ def _in_spark_terms(tree: exp.Query) -> exp.Query:
 
 def spark_text(text: str) -> str:
     """The query as Spark reads it: the user's own text, unless it uses what Spark does not have or leaves open."""
-    text = _whole(text)
+    text = whole(text)
     tree = _parse(text)
     if isinstance(tree, exp.Query) and (uses_event_time(tree) or is_open(tree)):
-        return _in_spark_terms(tree).sql(dialect="spark")
+        return _in_spark_terms(tree).sql(dialect=SparkSql)
     return text
 
 
-def _whole(text: str) -> str:
+def whole(text: str) -> str:
     """TABLE t is short for SELECT * FROM t."""
     return re.sub(r"^\s*TABLE\s", "SELECT * FROM ", text, flags=re.IGNORECASE)
 
@@ -57,7 +58,7 @@ def check_query(text: str, start: int, stop: int) -> None:
 
 def _parse(text: str, shown: str | None = None) -> exp.Expr:
     try:
-        trees = sqlglot.parse(text, dialect="spark")
+        trees = sqlglot.parse(text, dialect=SparkSql)
     except ParseError as problem:
         detail = problem.errors[0]
         line, column = detail.get("line") or 1, detail.get("col") or 1
@@ -71,7 +72,22 @@ def _parse(text: str, shown: str | None = None) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None:
         raise SqlError("the query is empty")
+    return _with_whole_intervals(tree)
+
+
+def _with_whole_intervals(tree: exp.Expr) -> exp.Expr:
+    """INTERVAL 1 YEAR 2 MONTHS is read as a sum, which needs brackets behind a minus."""
+    for both in list(tree.find_all(exp.Add)):
+        above = both.parent
+        if isinstance(above, exp.Neg) or (isinstance(above, exp.Sub | exp.Mul) and above.right is both):
+            both.replace(exp.paren(both.copy()))
     return tree
+
+
+def round_trip(text: str) -> str | None:
+    """The query as our parser read it, to be compared with what Spark reads; None for one that Spark does not know."""
+    tree = _parse(whole(text))
+    return None if uses_event_time(tree) else tree.sql(dialect=SparkSql, comments=False)
 
 
 def _plain_words(description: str) -> str:
@@ -93,8 +109,8 @@ def lost_names(text: str, names: Collection[str]) -> list[str]:
         words = (t.text.strip("`").lower() for t in tokenize(source) if t.kind in ("word", "quoted"))
         return Counter(word for word in words if word in names)
 
-    text = _whole(text)
-    return sorted(counted(text) - counted(_parse(text).sql(dialect="spark", comments=False)))
+    text = whole(text)
+    return sorted(counted(text) - counted(_parse(text).sql(dialect=SparkSql, comments=False)))
 
 
 def table_names(tree: exp.Expr) -> list[str]:
@@ -154,7 +170,7 @@ def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     'SELECT t.a FROM x_t AS `t` JOIN x_u AS v'
     """
     edits = []
-    text = _whole(text)
+    text = whole(text)
     for table in tables(_parse(text)):
         start, end = table.this.meta["start"], table.this.meta["end"] + 1
         alias = "" if table.alias or isinstance(table.parent, exp.Insert) else f" AS `{table.name}`"

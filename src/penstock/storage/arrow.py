@@ -32,21 +32,22 @@ def fits_arrow(data_type: DataType) -> bool:
 
 def collected(frame: DataFrame) -> pa.Table:
     """A frame's rows, with everything nullable. PySpark would refuse a NULL struct whose fields are never NULL."""
-    strict = [f.name for f in frame.schema.fields if _nullable(f.dataType) != f.dataType]
+    strict = [f.name for f in frame.schema.fields if nullable(f.dataType) != f.dataType]
     for name in strict:
         column = frame[f"`{name.replace('`', '``')}`"]
-        frame = frame.withColumn(name, column.cast(_nullable(frame.schema[name].dataType)))
+        frame = frame.withColumn(name, column.cast(nullable(frame.schema[name].dataType)))
     return loosened(frame.toArrow())
 
 
-def _nullable(data_type: DataType) -> DataType:
+def nullable(data_type: DataType) -> DataType:
+    """The type with every field inside it nullable."""
     match data_type:
         case StructType(fields=fields):
-            return StructType([StructField(f.name, _nullable(f.dataType)) for f in fields])
+            return StructType([StructField(f.name, nullable(f.dataType)) for f in fields])
         case ArrayType(elementType=inner):
-            return ArrayType(_nullable(inner))
+            return ArrayType(nullable(inner))
         case MapType(keyType=key, valueType=value):
-            return MapType(_nullable(key), _nullable(value))
+            return MapType(nullable(key), nullable(value))
     return data_type
 
 

@@ -1,0 +1,61 @@
+"""Whether our parser read a query as Spark does. Each reads the text on its own, and Spark compares the two plans.
+
+A parser that takes one argument for another, or drops one, would give a view that is kept fresh and is wrong. Such a
+view recomputes instead, with the reason PLAN_MISMATCH.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from penstock.engine.relations import TempViews, spark_plan
+from penstock.sql.query import round_trip, substitute_tables, whole
+
+_WIDTH = "spark.sql.debug.maxToStringFields"
+
+
+def is_faithful(spark: SparkSession, text: str, schemas: Mapping[str, StructType]) -> bool:
+    """Whether Spark sees the same query in the text and in what our parser made of it. No job runs."""
+    read = round_trip(text)
+    if read is None:
+        return True
+    with TempViews(spark) as views:
+        for key, schema in schemas.items():
+            views.add(key, _opaque(spark, schema))
+        try:
+            ours, theirs = (
+                spark.sql(substitute_tables(t, lambda name: views.names[name.lower()])) for t in (read, whole(text))
+            )
+            return ours.sameSemantics(theirs) or _optimized(ours) == _optimized(theirs)
+        except PySparkException:
+            return False
+
+
+def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A relation that Spark cannot see into, so that its optimizer does not evaluate the query."""
+
+    def unused(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    return spark.range(0).mapInArrow(unused, schema)
+
+
+def _optimized(frame: DataFrame) -> str:
+    """Spark's plan after it has simplified it, its numbers counted from one; a comma is an inner join."""
+    spark = frame.sparkSession
+    before = spark.conf.get(_WIDTH)
+    spark.conf.set(_WIDTH, "100000")
+    try:
+        text = spark_plan(frame, "extended")
+    finally:
+        spark.conf.set(_WIDTH, before or "25")
+    plan = text.split("== Optimized Logical Plan ==")[1].split("== Physical Plan ==")[0]
+    numbers: dict[str, str] = {}
+    plan = re.sub(r"#(\d+)", lambda found: f"#{numbers.setdefault(found[1], str(len(numbers)))}", plan)
+    return plan.replace("Join Cross", "Join Inner")
