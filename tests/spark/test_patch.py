@@ -1,4 +1,4 @@
-"""PATCH: rows marked in deletion vectors that we write, read by us and by Delta's own reader, on whatever came before."""
+"""PATCH: rows marked in deletion vectors that we write; we and Delta read the same, whatever came before."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_delta_spark_goes_on_from_a_patch(numbers: Table, tmp_path: Path) -> Non
         f"MERGE INTO {copy} t USING (SELECT EXPLODE(ARRAY(6, 7, 200)) AS id) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET v = 'merged' WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'merged')"
     )
-    expected = {i: "old" for i in range(300)} | {3: "set", 4: "set", 6: "merged", 7: "merged", 200: "merged"}
+    expected = dict.fromkeys(range(300), "old") | {3: "set", 4: "set", 6: "merged", 7: "merged", 200: "merged"}
     expected = {i: v for i, v in expected.items() if i not in (5, 100)}
     for _ in range(2):
         assert dict(spark.table(copy).collect()) == expected
