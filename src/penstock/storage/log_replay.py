@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +64,9 @@ def _read(
     if base is not None:
         path = f"{root}/_delta_log/{base:020d}.checkpoint.parquet"
         with pq.ParquetFile(path, filesystem=filesystem) as file:
-            checkpoint = file.read(columns=list(columns))
+            checkpoint = file.read(columns=[*columns, "sidecar"])
+        if "sidecar" in checkpoint.column_names and checkpoint.column("sidecar").null_count < checkpoint.num_rows:
+            raise UnknownLog(f"the checkpoint of version {base} of {root!r} is spread over other files")
     actions: list[Action] = []
     for number in range(0 if base is None else base + 1, version + 1):
         try:
@@ -76,6 +79,13 @@ def _read(
 
 
 def _newest_checkpoint(filesystem: fs.FileSystem, root: str, version: int) -> int | None:
+    """The version of the last checkpoint that is not too new. A long log is listed only if its last one is."""
+    with suppress(FileNotFoundError, ValueError, KeyError):
+        with filesystem.open_input_stream(f"{root}/_delta_log/_last_checkpoint") as stream:
+            last = json.loads(stream.read())
+        one_piece = f"{root}/_delta_log/{last['version']:020d}.checkpoint.parquet"
+        if last["version"] <= version and filesystem.get_file_info(one_piece).type == fs.FileType.File:
+            return int(last["version"])
     names = [info.base_name for info in filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))]
     matches = [match for match in map(_CHECKPOINT.fullmatch, names) if match and int(match[1]) <= version]
     newest = max(matches, key=lambda match: (int(match[1]), match[2] == ""), default=None)

@@ -25,7 +25,7 @@ from penstock.storage.zset import WEIGHT, identity
 MOST_DEAD = 0.3
 """The share of a file's rows that may be hidden before the file is rewritten."""
 
-LEAST_SAVED_ROWS = 100_000
+LEAST_SAVED_ROWS = 500_000
 """Rows that a patch must spare from being written again, to be worth a vector that every later reader looks into."""
 
 _VECTOR_ROWS = 1_000
