@@ -27,10 +27,13 @@ class Story:
     """Whether changes count as large, so that they are cached instead of sent to the driver."""
     spark_writes: bool = False
     """Whether Spark writes all files, also the small ones."""
+    patch: bool = False
+    """Whether large view tables are patched instead."""
 
     def script(self) -> str:
         """The story as SQL, to be read by whoever must find out why it failed."""
-        lines = [f"-- rewrite={self.rewrite} cached={self.cached} spark_writes={self.spark_writes}", *self.tables]
+        sizes = f"rewrite={self.rewrite} cached={self.cached} spark_writes={self.spark_writes} patch={self.patch}"
+        lines = [f"-- {sizes}", *self.tables]
         lines += [f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in self.views]
         for step in self.steps:
             lines += [*step.changes, f"-- refresh {step.refresh or 'all'}"]
@@ -54,7 +57,8 @@ class Author(QueryAuthor):
             self.relations.append(Relation(f"v{i}", columns))
         sources = [relation for relation, _ in tables]
         steps = tuple(self._step(sources, [name for name, _ in views]) for _ in range(self.random.randint(2, 3)))
-        return Story(statements, tuple(views), steps, self._maybe(0.3), self._maybe(0.2), self._maybe(0.3))
+        flags = [self._maybe(chance) for chance in (0.3, 0.2, 0.3, 0.5)]
+        return Story(statements, tuple(views), steps, *flags)
 
     # -- tables and changes -------------------------------------------------------------------------------------------
 

@@ -36,6 +36,8 @@ def sizes(story: Story) -> Iterator[None]:
         if story.rewrite:
             for module in (apply, sources, epoch):
                 patch.setattr(module, "SMALL_TABLE_ROWS", 0)
+            if story.patch:
+                patch.setattr(apply, "cheaper", lambda **_: "PATCH")
         if story.cached:
             patch.setattr(changes, "_SMALL_BYTES", 0)
             for module in (materialize, sources):

@@ -263,8 +263,7 @@ def _typed_nodes(
 def _rows(world: World, key: str) -> int:
     """The number of rows of a table or view, from its log."""
     if key in world.tables:
-        table = Snapshot(world.tables[key].path)
-        return table.rows - sum(map(len, table.deleted.values()))
+        return Snapshot(world.tables[key].path).rows
     node = world.nodes[key]
     return Snapshot(node.path, node.version).rows if node.version is not None else 0
 

@@ -3,26 +3,46 @@
 APPEND     nothing is removed: the new rows become new files
 OVERWRITE  the table is small: all its files are replaced
 REWRITE    only the files that hold removed rows are replaced
+PATCH      removed rows are marked in deletion vectors, and the files that hold them stay
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from deltalake.transaction import AddAction
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyroaring import BitMap64
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from penstock.errors import PenstockError
 from penstock.storage.delta_log import DataFile, Snapshot
-from penstock.storage.local_apply import LOCAL_TABLE_ROWS, added_rows, kept_rows
+from penstock.storage.local_apply import LOCAL_TABLE_ROWS, added_rows, kept_rows, live_rows
+from penstock.storage.patch import (
+    Patch,
+    TableChange,
+    can_locate,
+    can_patch,
+    cheaper,
+    identified,
+    joined,
+    locate,
+    plan_patch,
+    same,
+    touched_files,
+)
 from penstock.storage.reader import quoted, read_files
-from penstock.storage.view_table import commit, write_files, write_table
-from penstock.storage.zset import WEIGHT, copies, identity, not_matching
+from penstock.storage.view_table import commit, discard, write_files, write_table
+from penstock.storage.zset import WEIGHT, copies, not_matching
+
+__all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
 
 SMALL_TABLE_ROWS = 200_000
 ROWS_PER_FILE = 2_000_000
+MOST_LOCATED = 1_000_000
+"""Rows to be removed whose places are collected; of more, only the files are."""
 
 
 @dataclass(frozen=True)
@@ -31,61 +51,83 @@ class Applied:
     strategy: str
 
 
-@dataclass(frozen=True)
-class TableChange:
-    """A consolidated change of a node's table."""
-
-    rows: DataFrame
-    inserted: int
-    deleted: int
-    keys: Sequence[str] | None
-    """Columns that identify a row; None when rows have no identity but themselves."""
-    local: pa.Table | None
-    """The rows, when they are few."""
-
-    @property
-    def small(self) -> bool:
-        return self.local is not None
-
-
 def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int) -> Applied:
     """Bring the table from one version to the next."""
     if change.deleted == 0:
-        strategy, touched = "APPEND", []
-    elif _row_count(before.files) <= SMALL_TABLE_ROWS:
-        strategy, touched = "OVERWRITE", list(before.files)
+        strategy, plan, adds = "APPEND", Patch(), _write(spark, before, [], change, epoch)
+    elif before.rows <= SMALL_TABLE_ROWS or not can_locate(before):
+        strategy, plan = "OVERWRITE", Patch(rewritten=list(before.files))
+        adds = _write(spark, before, plan.rewritten, change, epoch)
+    elif change.deleted > MOST_LOCATED:
+        strategy, plan = "REWRITE", Patch(rewritten=touched_files(spark, before, change))
+        adds = _write(spark, before, plan.rewritten, change, epoch)
     else:
-        strategy, touched = "REWRITE", _touched_files(spark, before, change)
-    if change.local is not None and _row_count(touched) <= LOCAL_TABLE_ROWS:
-        adds = _write_locally(before, touched, change.local, change.keys, epoch)
-    else:
-        adds = _write_with_spark(spark, before, touched, change, epoch)
-    return Applied(commit(before.path, before.version, adds, touched, node=node, epoch=epoch), strategy)
-
-
-def _write_locally(
-    before: Snapshot, touched: list[DataFile], change: pa.Table, keys: Sequence[str] | None, epoch: int
-) -> list[AddAction]:
-    added = added_rows(change)
-    rows = pa.concat_tables([kept_rows(before, touched, change, keys), added]) if touched else added
-    return write_table(rows, before.path, epoch)
-
-
-def _write_with_spark(
-    spark: SparkSession, before: Snapshot, touched: list[DataFile], change: TableChange, epoch: int
-) -> list[AddAction]:
-    rows = copies(change.rows.where(f"{WEIGHT} > 0"))
-    if touched:
-        kept = _without(read_files(spark, before, [f.path for f in touched]), change)
-        rows = kept.unionByName(rows)
-    count = _row_count(touched) + change.inserted - change.deleted
-    return write_files(_files(rows, count), before.path, epoch) if count > 0 else []
+        found = locate(spark, before, change)
+        strategy, plan = _planned(before, change, found)
+        adds = _write_found(spark, before, plan.rewritten, change, epoch, joined(before.deleted, found))
+    return Applied(_commit(before, adds, plan, node, epoch), strategy)
 
 
 def replace_all(before: Snapshot, rows: DataFrame, *, node: str, epoch: int) -> Applied:
     """Replace the whole content of the table."""
     adds = write_files(rows, before.path, epoch)
-    return Applied(commit(before.path, before.version, adds, before.files, node=node, epoch=epoch), "OVERWRITE")
+    return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, epoch), "OVERWRITE")
+
+
+def _commit(before: Snapshot, adds: list[AddAction], plan: Patch, node: str, epoch: int) -> int:
+    try:
+        return commit(before, adds, [*plan.rewritten, *plan.emptied], plan.marked, node=node, epoch=epoch)
+    except (PenstockError, OSError):  # it is known that nothing was committed
+        discard(before.path, adds)
+        raise
+
+
+def _planned(before: Snapshot, change: TableChange, found: Mapping[str, BitMap64]) -> tuple[str, Patch]:
+    """The strategy for a change whose removed rows were found, and what it does to the table's files."""
+    touched = [file for file in before.files if file.path in found]
+    strategy = cheaper(
+        touched_rows=_row_count(touched), touched_files=len(touched), removed=change.deleted, added=change.inserted
+    )
+    if strategy == "PATCH" and can_patch(before):
+        return strategy, plan_patch(before.files, before.deleted, found, change.inserted)
+    return "REWRITE", Patch(rewritten=touched)
+
+
+def _write(
+    spark: SparkSession, before: Snapshot, replaced: list[DataFile], change: TableChange, epoch: int
+) -> list[AddAction]:
+    """Write what the change adds and what it leaves of the replaced files, whose rows are told by their values."""
+    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS:
+        added = added_rows(change.local)
+        kept = kept_rows(before, replaced, change.local, change.keys)
+        return write_table(pa.concat_tables([kept, added]) if replaced else added, before.path, epoch)
+    rows = copies(change.rows.where(f"{WEIGHT} > 0"))
+    if replaced:
+        rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
+    count = _row_count(replaced) - change.deleted + change.inserted
+    return write_files(_files(rows, count), before.path, epoch) if count > 0 else []
+
+
+def _write_found(
+    spark: SparkSession,
+    before: Snapshot,
+    replaced: list[DataFile],
+    change: TableChange,
+    epoch: int,
+    hidden: Mapping[str, BitMap64],
+) -> list[AddAction]:
+    """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
+    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS:
+        added = added_rows(change.local)
+        return write_table(
+            pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added]), before.path, epoch
+        )
+    rows = copies(change.rows.where(f"{WEIGHT} > 0"))
+    if replaced:
+        rows = read_files(spark, before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
+    newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)
+    count = _row_count(replaced) - newly + change.inserted
+    return write_files(_files(rows, count), before.path, epoch) if count > 0 else []
 
 
 def _row_count(files: Sequence[DataFile]) -> int:
@@ -97,40 +139,14 @@ def _files(frame: DataFrame, rows: int) -> DataFrame:
     return frame.coalesce(rows // ROWS_PER_FILE + 1)
 
 
-def _identified(frame: DataFrame, columns: Sequence[str], prefix: str, *more: str) -> DataFrame:
-    """The frame's ``more`` columns, and what rows are compared by as ``prefix0``, ``prefix1``, .."""
-    schema = frame.schema
-    return frame.selectExpr(*more, *[f"{identity(schema[c])} AS {prefix}{i}" for i, c in enumerate(columns)])
-
-
-def _same(columns: Sequence[str]) -> Column:
-    return F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(columns))) or "true")
-
-
-def _sent(frame: DataFrame, change: TableChange) -> DataFrame:
-    return F.broadcast(frame) if change.small else frame
-
-
-def _touched_files(spark: SparkSession, before: Snapshot, change: TableChange) -> list[DataFile]:
-    """The files that hold at least one row to be removed."""
-    removed = change.rows.where(f"{WEIGHT} < 0")
-    columns = list(change.keys) if change.keys is not None else [c for c in removed.columns if c != WEIGHT]
-    rows = read_files(spark, before, [f.path for f in before.files])
-    located = _identified(rows, columns, "__here", "SUBSTRING_INDEX(_metadata.file_path, '/', -2) AS __file")
-    gone = _identified(removed, columns, "__gone")
-    hits = located.join(_sent(gone, change), _same(columns), "left_semi").select("__file").distinct().collect()
-    wanted = {row["__file"] for row in hits}
-    return [f for f in before.files if "/".join(f.path.split("/")[-2:]) in wanted]
-
-
 def _without(rows: DataFrame, change: TableChange) -> DataFrame:
     """The rows that stay: by key where there is one, else as many copies fewer as the weight says."""
-    removed = change.rows.where(f"{WEIGHT} < 0")
     if change.keys is not None:
+        removed = change.removed
         return not_matching(rows, removed, change.keys, small=change.small) if change.keys else rows.where("false")
     columns = rows.columns
-    gone = _identified(removed, columns, "__gone", f"-{WEIGHT} AS __times")
-    marked = _identified(rows, columns, "__here", "*").join(_sent(gone, change), _same(columns), "left")
+    gone = identified(change.removed, columns, "__gone", f"-{WEIGHT} AS __times")
+    marked = identified(rows, columns, "__here", "*").join(change.sent(gone), same(columns), "left")
     window = Window.partitionBy(*[f"__gone{i}" for i in range(len(columns))]).orderBy(F.lit(1))
     numbered = marked.where("__times IS NOT NULL").withColumn("__number", F.row_number().over(window))
     visible = [quoted(c) for c in columns]

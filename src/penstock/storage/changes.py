@@ -6,6 +6,7 @@
 | files were only added                     | the added files                                          |
 | change data feed on throughout            | the feed                                                 |
 | files removed and added                   | the removed (-1) against the added (+1)                  |
+| files with other deletion vectors         | the rows hidden since (-1), and shown again (+1)         |
 | the log is gone, both versions are there  | the two versions, compared                               |
 
 What cannot be read raises ``HistoryGone``. Rows are not consolidated here.
@@ -13,15 +14,17 @@ What cannot be read raises ``HistoryGone``. Rows are not consolidated here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
-from penstock.storage.reader import quoted, read_files, read_snapshot
-from penstock.storage.zset import WEIGHT, weighted
+from penstock.storage.reader import quoted, read_files, read_places, read_snapshot
+from penstock.storage.zset import WEIGHT, add, weighted
 
 
 @dataclass(frozen=True)
@@ -108,18 +111,18 @@ def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: 
 def _read_files(
     spark: SparkSession, before: Snapshot, after: Snapshot, changing: Sequence[Commit], columns: Sequence[str]
 ) -> Change:
-    """Files that came and went in between cancel; vectors are part of a file's identity."""
+    """Files that came and went in between cancel; a vector is part of a file's identity."""
     balance: dict[tuple[str, str], int] = {}
     for commit in changing:
         for sign, actions in ((1, commit.adds), (-1, commit.removes)):
             for action in _data(actions):
-                identity = (str(action["path"]), str(action.get("deletionVector")))
+                identity = (str(action["path"]), unique_id(action.get("deletionVector")))
                 balance[identity] = balance.get(identity, 0) + sign
     added = [path for (path, _), sign in balance.items() if sign > 0]
     removed = [path for (path, _), sign in balance.items() if sign < 0]
     if not added and not removed:
         return NOTHING
-    vectors = any(sign and vector != "None" for (_, vector), sign in balance.items())
+    vectors = any(sign and vector for (_, vector), sign in balance.items())
     if vectors or not before.plain or not after.plain:
         # With vectors, a file's rows depend on the version: only files of the two versions themselves can be read.
         old, new = {f.path for f in before.files}, {f.path for f in after.files}
@@ -127,10 +130,25 @@ def _read_files(
             return _compare(spark, before, after, columns)
     if not files_exist(after.path, added + removed):
         return _compare(spark, before, after, columns)
-    rows = weighted(read_files(spark, before, removed, columns), -1).unionAll(
-        weighted(read_files(spark, after, added, columns), 1)
-    )
-    return Change("FILES", rows, small=_is_small(changing))
+    stayed = set(added) & set(removed) if before.plain and after.plain else set()
+    parts = [
+        weighted(read_files(spark, before, [f for f in removed if f not in stayed], columns), -1),
+        weighted(read_files(spark, after, [f for f in added if f not in stayed], columns), 1),
+        *_read_vectors(spark, before, after, stayed, columns),
+    ]
+    return Change("FILES", add(parts), small=_is_small(changing))
+
+
+def _read_vectors(
+    spark: SparkSession, before: Snapshot, after: Snapshot, files: Collection[str], columns: Sequence[str]
+) -> list[DataFrame]:
+    """The rows of files that are in both versions, with other vectors: those hidden since, and those shown again."""
+    none = BitMap64()
+    old, new = ({f: snapshot.deleted.get(f, none) for f in files} for snapshot in (before, after))
+    turns = [({f: new[f] - old[f] for f in files}, -1), ({f: old[f] - new[f] for f in files}, 1)]
+    return [
+        weighted(read_places(spark, after, places, columns), weight) for places, weight in turns if any(places.values())
+    ]
 
 
 def _compare(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:

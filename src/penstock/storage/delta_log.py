@@ -14,11 +14,15 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
+from pyroaring import BitMap64
 
 from penstock.errors import SourceError
+from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, words_for
+from penstock.storage.log_replay import TableState, UnknownLog, read_state, read_vectors
 
 _UNKNOWN_ROWS = 10_000_000
-_MOST_DELETED = 2_000
+_MOST_WORDS = 4_000_000
+"""The longest vectors that are sent to every executor, in words of 64 rows: some 250 million rows of files."""
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
 
 
@@ -28,11 +32,15 @@ class HistoryGone(Exception):
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a version. ``path`` is relative to the table, as in the log."""
+    """A file of a version. ``path`` is relative to the table, as in the log; ``rows`` are those not deleted."""
 
     path: str
     size: int
     rows: int | None
+
+    @property
+    def name(self) -> str:
+        return name_of(self.path)
 
 
 class Snapshot:
@@ -73,11 +81,14 @@ class Snapshot:
     def files(self) -> tuple[DataFile, ...]:
         actions = pa.table(self._table.get_add_actions(flatten=True))
         columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
-        return tuple(DataFile(*values) for values in zip(*columns, strict=True))
+        return tuple(
+            DataFile(path, size, None if rows is None else rows - len(self.deleted.get(path, ())))
+            for path, size, rows in zip(*columns, strict=True)
+        )
 
     @cached_property
     def rows(self) -> int:
-        """How many rows the files hold; a file that does not say so counts as large."""
+        """How many rows the version has; a file that does not say so counts as large."""
         return sum(_UNKNOWN_ROWS if file.rows is None else file.rows for file in self.files)
 
     @cached_property
@@ -87,22 +98,72 @@ class Snapshot:
         features = set(protocol.reader_features or ())
         if self.partition_columns or not features <= _PLAIN_FEATURES or protocol.min_reader_version == 2:
             return False
-        return sum(map(len, self.deleted.values())) <= _MOST_DELETED
+        if sum(map(words_for, self.deleted.values())) > _MOST_WORDS:
+            return False
+        return not self.deleted or self.told_by_name
 
     @cached_property
-    def deleted(self) -> dict[str, list[int]]:
-        """File name to the places of the rows that its deletion vector hides."""
-        if "deletionVectors" not in (self._table.protocol().reader_features or ()):
+    def told_by_name(self) -> bool:
+        """Whether no two files have the same name in different folders."""
+        return len({file.name for file in self.files}) == len(self.files)
+
+    @cached_property
+    def allows_vectors(self) -> bool:
+        """Whether files of the table may have deletion vectors."""
+        return "deletionVectors" in (self._table.protocol().reader_features or ())
+
+    @cached_property
+    def deleted(self) -> dict[str, BitMap64]:
+        """File to the places of the rows that its deletion vector hides."""
+        if not self.allows_vectors:
             return {}
+        filesystem, root = filesystem_of(self.path)
+        try:
+            return _read_vectors(filesystem, root, read_vectors(filesystem, root, self.version))
+        except UnknownLog:
+            return self._deleted_by_delta_rs()
+        except FileNotFoundError as problem:
+            raise HistoryGone(f"a deletion vector of {self.path!r} is gone: {problem}") from None
+
+    def _deleted_by_delta_rs(self) -> dict[str, BitMap64]:
+        """The same from delta-rs, which takes a while: it tells of every row of a file whether it is there."""
+        paths = {name_of(path): path for path in pa.table(self._table.get_add_actions()).column("path").to_pylist()}
         vectors = pa.RecordBatchReader.from_stream(self._table.deletion_vectors()).read_all()
         found = {}
         for file, kept in zip(vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True):
-            found[unquote(file).rsplit("/", 1)[-1]] = pc.indices_nonzero(pc.invert(kept.values)).to_pylist()
+            found[paths[name_of(file)]] = from_arrow(pc.indices_nonzero(pc.invert(kept.values)))
         return found
+
+    @cached_property
+    def state(self) -> TableState:
+        """The actions of the log that make up the version."""
+        try:
+            return read_state(*filesystem_of(self.path), self.version)
+        except UnknownLog as problem:
+            raise HistoryGone(f"version {self.version} of {self.path!r} cannot be read: {problem}") from None
 
     def uri(self, file: str) -> str:
         """Where a file of the table lies, in a form that Spark takes, which reads it as a pattern."""
         return re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{self.path.rstrip('/')}/{unquote(file)}")
+
+
+def name_of(file: str) -> str:
+    """A file's name, as Spark tells it in ``_metadata.file_name``."""
+    return unquote(file).rsplit("/", 1)[-1]
+
+
+def _read_vectors(filesystem: fs.FileSystem, root: str, descriptors: dict[str, Descriptor]) -> dict[str, BitMap64]:
+    contents: dict[str | None, bytes] = {None: b""}
+    hidden = {}
+    for path, descriptor in descriptors.items():
+        file = stored_at(descriptor)
+        if file is not None and file not in contents:
+            if descriptor["storageType"] == "p":
+                raise UnknownLog(f"a deletion vector lies outside of {root!r}")
+            with filesystem.open_input_file(f"{root}/{file}") as stream:
+                contents[file] = stream.read()
+        hidden[path] = hidden_by(descriptor, contents[file])
+    return hidden
 
 
 def table_uri(path: str) -> str:

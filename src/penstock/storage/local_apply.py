@@ -6,13 +6,16 @@ The meaning is that of ``apply``: removed rows go by key, or as many copies as t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from penstock.storage.arrow import loosened
+from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.zset import WEIGHT
 
@@ -29,7 +32,7 @@ def added_rows(change: pa.Table) -> pa.Table:
 def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, keys: Sequence[str] | None) -> pa.Table:
     """The rows of the files that a change leaves."""
     schema = loosened(change.drop_columns([WEIGHT])).schema
-    rows = _read(before, files, schema)
+    rows = live_rows(before, files, schema, before.deleted)
     columns = list(keys) if keys is not None else schema.names
     removed: Counter[Hashable] = Counter()
     for row, weight in zip(_identities(change, columns), change.column(WEIGHT).to_pylist(), strict=True):
@@ -44,12 +47,19 @@ def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, key
     return rows.take(pa.array(places, pa.int64()))
 
 
-def _read(snapshot: Snapshot, files: Sequence[DataFile], schema: pa.Schema) -> pa.Table:
+def live_rows(
+    snapshot: Snapshot, files: Sequence[DataFile], schema: pa.Schema, hidden: Mapping[str, BitMap64]
+) -> pa.Table:
+    """The rows of the files, without the hidden ones of each."""
     filesystem, root = filesystem_of(snapshot.path)
-    tables = [pq.read_table(f"{root}/{f.path}", filesystem=filesystem, columns=schema.names) for f in files]
-    if not tables:
-        return schema.empty_table()
-    return pa.concat_tables([table.select(schema.names).cast(schema) for table in tables])
+    tables = []
+    for file in files:
+        table = pq.read_table(f"{root}/{unquote(file.path)}", filesystem=filesystem, columns=schema.names)
+        table = table.select(schema.names).cast(schema)
+        if file.path in hidden:
+            table = table.filter(pa.array(~as_bits(hidden[file.path], table.num_rows)))
+        tables.append(table)
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def _identities(table: pa.Table, columns: Sequence[str]) -> list[Hashable]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
-from urllib.parse import unquote
+from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.storage.arrow import local_frame
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.deletion_vectors import as_words
+from penstock.storage.delta_log import Snapshot, name_of
 
 
 def schema_of(snapshot: Snapshot) -> StructType:
@@ -28,30 +30,109 @@ def read_snapshot(spark: SparkSession, snapshot: Snapshot, columns: Sequence[str
 
 
 def read_files(
-    spark: SparkSession, snapshot: Snapshot, files: Sequence[str], columns: Sequence[str] | None = None
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: Sequence[str],
+    columns: Sequence[str] | None = None,
+    hidden: Mapping[str, BitMap64] | None = None,
 ) -> DataFrame:
-    """The rows of some files of a version, without what deletion vectors hide."""
+    """The rows of some files of a version, without what deletion vectors hide.
+
+    ``hidden`` takes the place of the version's own vectors; only a plain table can be read so.
+    """
     schema = schema_of(snapshot)
     wanted = schema.names if columns is None else _stored_names(schema, columns)
+    narrow = StructType([schema[c] for c in wanted])
     if not files:
-        return local_frame(spark, StructType([schema[c] for c in wanted]))
+        return local_frame(spark, narrow)
     if snapshot.plain:
-        narrow = StructType([schema[c] for c in wanted])
-        frame = spark.read.schema(narrow).parquet(*[snapshot.uri(file) for file in files])
-        hidden = _hidden_rows(snapshot, files)
-        return frame.where(f"NOT ({hidden})") if hidden else frame
+        return _read_plain(spark, snapshot, files, narrow, snapshot.deleted if hidden is None else hidden)
     frame = spark.read.format("delta").option("versionAsOf", snapshot.version).load(snapshot.path)
     return frame.where(_in_files(files)).select(*[quoted(c) for c in wanted])
 
 
-def _hidden_rows(snapshot: Snapshot, files: Sequence[str]) -> str:
-    """Which rows of the files their deletion vectors hide, as a condition; empty when there are none."""
-    names = {unquote(file).rsplit("/", 1)[-1] for file in files}
+def read_located(
+    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], condition: str | None = None
+) -> DataFrame:
+    """The rows of a plain version, with the file (``__file``, its name) and the place in it (``__place``) of each."""
+    schema = schema_of(snapshot)
+    narrow = StructType([schema[c] for c in _stored_names(schema, columns)])
+    files = [file.path for file in snapshot.files]
+    return _read_plain(spark, snapshot, files, narrow, snapshot.deleted, LOCATION, condition)
+
+
+def read_places(
+    spark: SparkSession, snapshot: Snapshot, places: Mapping[str, BitMap64], columns: Sequence[str]
+) -> DataFrame:
+    """Only the rows at some places of a table's files, whatever vectors say."""
+    schema = schema_of(snapshot)
+    narrow = StructType([schema[c] for c in _stored_names(schema, columns)])
+    named = {name_of(file): rows for file, rows in places.items() if rows}
+    if not named:
+        return local_frame(spark, narrow)
+    frame = spark.read.schema(narrow).parquet(*[snapshot.uri(file) for file in places])
+    if _are_few(named):
+        return frame.where(_at(named))
+    return _looked_up(spark, frame, named, 1).select(*[quoted(c) for c in narrow.names])
+
+
+LOCATION = ("_metadata.file_name AS __file", "_metadata.row_index AS __place")
+FEW_PLACES = 2_000
+"""Rows that are told by a condition; more are looked up, so that Spark need not parse and compile them."""
+
+
+def _read_plain(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    files: Sequence[str],
+    schema: StructType,
+    deleted: Mapping[str, BitMap64],
+    location: Sequence[str] = (),
+    condition: str | None = None,
+) -> DataFrame:
+    """Parquet files without the deleted rows. If those are many, files that have none are read without a join."""
+
+    def read(paths: Sequence[str]) -> DataFrame:
+        frame = spark.read.schema(schema).parquet(*[snapshot.uri(path) for path in paths])
+        return frame if condition is None else frame.where(condition)
+
+    def shown(frame: DataFrame) -> DataFrame:
+        return frame.selectExpr(*[quoted(c) for c in schema.names], *location)
+
+    names = {name_of(file) for file in files}
+    hidden = {name_of(file): rows for file, rows in deleted.items() if rows and name_of(file) in names}
+    if not hidden:
+        return shown(read(files)) if location else read(files)
+    if _are_few(hidden):
+        return shown(read(files).where(f"NOT ({_at(hidden)})"))
+    whole = [file for file in files if name_of(file) not in hidden]
+    rest = shown(_looked_up(spark, read([f for f in files if name_of(f) in hidden]), hidden, 0))
+    return shown(read(whole)).unionAll(rest) if whole else rest
+
+
+def _are_few(places: Mapping[str, BitMap64]) -> bool:
+    return sum(map(len, places.values())) <= FEW_PLACES
+
+
+def _at(places: Mapping[str, BitMap64]) -> str:
+    """Whether a row lies at one of the places, as a condition."""
     return " OR ".join(
-        f"(_metadata.file_name = '{name}' AND _metadata.row_index IN ({', '.join(map(str, places))}))"
-        for name, places in snapshot.deleted.items()
-        if name in names and places
+        f"(_metadata.file_name = '{name}' AND _metadata.row_index IN ({', '.join(map(str, rows))}))"
+        for name, rows in places.items()
     )
+
+
+def _looked_up(spark: SparkSession, frame: DataFrame, places: Mapping[str, BitMap64], bit: int) -> DataFrame:
+    """The rows of the places (``bit`` 1) or the others (0), for any number of places in each of the frame's files.
+
+    Each file's places go to the executors as bits. As rows they would take Spark ten times as long.
+    """
+    bits = pa.array([as_words(rows) for rows in places.values()], pa.list_(pa.int64()))
+    table = pa.table({"__name": list(places), "__bits": bits})
+    word, place = "CAST(_metadata.row_index DIV 64 AS INT)", "CAST(_metadata.row_index % 64 AS INT)"
+    sent = F.broadcast(spark.createDataFrame(table, "__name STRING, __bits ARRAY<LONG>"))
+    joined = frame.join(sent, F.expr("_metadata.file_name = __name"))
+    return joined.where(f"COALESCE(BIT_GET(GET(__bits, {word}), {place}), 0) = {bit}")
 
 
 def _in_files(files: Sequence[str]) -> Column:

@@ -1,15 +1,17 @@
 """A node's own Delta table: creating it, writing files into it, committing them, and going back to a version.
 
-Spark writes the data files, delta-rs commits them; a commit succeeds only on top of the version it was made for.
+Spark writes the data files, delta-rs commits them; a commit succeeds only on top of the version it was made for. Once a
+table has deletion vectors, its commits are written here: delta-rs does not see the vectors of files that it removes.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -19,12 +21,17 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
+from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
 from penstock.errors import PenstockError, WarehouseError
-from penstock.storage.delta_log import DataFile, filesystem_of, latest_version, table_uri
+from penstock.storage.deletion_vectors import describe, file_name, unique_id
+from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, table_uri
+from penstock.storage.log_replay import Action
+from penstock.storage.log_writer import VersionTaken, enabling, marked, now, put, removed, said
 
 _LONGEST_TEXT = 32
+_EPOCH = "penstock.epoch"
 
 
 def create_table(path: str, schema_json: str, name: str) -> int:
@@ -39,7 +46,11 @@ def create_table(path: str, schema_json: str, name: str) -> int:
 def write_files(frame: DataFrame, path: str, epoch: int) -> list[AddAction]:
     """Write rows as Parquet files into the table's directory; nothing is visible until they are committed."""
     folder = _folder(epoch)
-    frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(f"{path}/{folder}")
+    try:
+        frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(f"{path}/{folder}")
+    except Exception:
+        _delete_folder(path, folder)
+        raise
     return _added(path, folder)
 
 
@@ -50,7 +61,7 @@ def write_table(table: pa.Table, path: str, epoch: int) -> list[AddAction]:
     folder = _folder(epoch)
     filesystem, root = filesystem_of(path)
     filesystem.create_dir(f"{root}/{folder}")
-    pq.write_table(table, f"{root}/{folder}/part-00000.snappy.parquet", filesystem=filesystem)
+    pq.write_table(table, f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet", filesystem=filesystem)
     return _added(path, folder)
 
 
@@ -67,41 +78,140 @@ def _added(path: str, folder: str) -> list[AddAction]:
             continue
         footer = pq.read_metadata(info.path, filesystem=filesystem)
         if footer.num_rows:
-            adds.append(
-                AddAction(f"{folder}/{info.base_name}", info.size, {}, _milliseconds(), True, _statistics(footer))
-            )
+            adds.append(AddAction(f"{folder}/{info.base_name}", info.size, {}, now(), True, _statistics(footer)))
     return adds
 
 
+def discard(path: str, adds: Sequence[AddAction]) -> None:
+    """Delete files that were written and will not be committed."""
+    for folder in {add.path.split("/")[0] for add in adds}:
+        _delete_folder(path, folder)
+
+
+def _delete_folder(path: str, folder: str) -> None:
+    filesystem, root = filesystem_of(path)
+    with suppress(OSError):
+        filesystem.delete_dir(f"{root}/{folder}")
+
+
 def commit(
-    path: str, version: int, adds: Sequence[AddAction], removes: Sequence[DataFile], *, node: str, epoch: int
+    before: Snapshot,
+    adds: Sequence[AddAction],
+    removes: Sequence[DataFile],
+    hidden: Mapping[str, BitMap64],
+    *,
+    node: str,
+    epoch: int,
 ) -> int:
-    """Commit files on top of a version; gives the new version, or fails if another writer was first."""
-    gone = [RemoveAction(f.path, True, _milliseconds(), f.size, {}) for f in removes]
-    table = DeltaTable(table_uri(path), version=version)
-    properties = CommitProperties(
-        custom_metadata={"penstock.epoch": str(epoch)},
-        max_commit_retries=0,
-        app_transactions=[Transaction(f"penstock/{node}", epoch)],
-    )
+    """Commit files on top of a version; gives the new version, or fails if another writer was first.
+
+    ``hidden``: files that stay, with all the rows of them that are gone from now on.
+    """
     try:
-        table.create_write_transaction([*adds, *gone], "append", table.schema(), [], commit_properties=properties)
-    except DeltaError as problem:
+        if hidden or before.allows_vectors:
+            _commit_with_vectors(before, adds, removes, hidden, node, epoch)
+        else:
+            _commit_by_delta_rs(before, adds, removes, node, epoch)
+    except (DeltaError, VersionTaken) as problem:
         raise PenstockError(
             f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
             "Only Penstock may write it; refresh again."
         ) from None
-    return version + 1
+    return before.version + 1
+
+
+def _commit_by_delta_rs(
+    before: Snapshot, adds: Sequence[AddAction], removes: Sequence[DataFile], node: str, epoch: int
+) -> None:
+    gone = [RemoveAction(f.path, True, now(), f.size, {}) for f in removes]
+    table = DeltaTable(table_uri(before.path), version=before.version)
+    properties = CommitProperties(
+        custom_metadata={_EPOCH: str(epoch)},
+        max_commit_retries=0,
+        app_transactions=[Transaction(_application(node), epoch)],
+    )
+    table.create_write_transaction([*adds, *gone], "append", table.schema(), [], commit_properties=properties)
+
+
+def _commit_with_vectors(
+    before: Snapshot,
+    adds: Sequence[AddAction],
+    removes: Sequence[DataFile],
+    hidden: Mapping[str, BitMap64],
+    node: str,
+    epoch: int,
+) -> None:
+    known = before.state.adds
+    file_id = uuid.uuid4()
+    descriptors, content = describe(hidden, file_id)
+    actions = [
+        said("WRITE", **{_EPOCH: str(epoch)}),
+        {"txn": {"appId": _application(node), "version": epoch, "lastUpdated": now()}},
+        *(enabling(before.state.protocol, before.state.metadata) if hidden else []),
+        *[removed(known[path]) for path in [*(file.path for file in removes), *hidden]],
+        *[marked(known[path], vector) for path, vector in descriptors.items()],
+        *[_as_action(add) for add in adds],
+    ]
+    vectors = f"{filesystem_of(before.path)[1]}/{file_name(file_id)}"
+    try:
+        if content:
+            with open(vectors, "xb") as out:
+                out.write(content)
+        put(before.path, before.version + 1, actions)
+    except (VersionTaken, OSError):
+        with suppress(FileNotFoundError):
+            os.unlink(vectors)
+        raise
+
+
+def _as_action(add: AddAction) -> Action:
+    return {
+        "add": {
+            "path": add.path,
+            "partitionValues": dict(add.partition_values),
+            "size": add.size,
+            "modificationTime": add.modification_time,
+            "dataChange": add.data_change,
+            "stats": add.stats,
+        }
+    }
+
+
+def _application(node: str) -> str:
+    return f"penstock/{node}"
 
 
 def restore(path: str, version: int) -> int:
     """Bring a table back to a version that was published; gives the version that it has afterwards."""
-    latest = latest_version(path)
-    if latest == version:
+    latest = Snapshot(path)
+    if latest.version == version:
         return version
-    table = DeltaTable(table_uri(path))
-    table.restore(version)
+    if latest.allows_vectors:
+        _restore_with_vectors(latest, Snapshot(path, version))
+    else:
+        DeltaTable(table_uri(path)).restore(version)
     return latest_version(path)
+
+
+def _restore_with_vectors(latest: Snapshot, wanted: Snapshot) -> None:
+    """A file with another vector is another file. The protocol stays: a feature cannot be taken back."""
+
+    def logical(adds: Mapping[str, Action]) -> dict[tuple[str, str], Action]:
+        return {(path, unique_id(add.get("deletionVector"))): add for path, add in adds.items()}
+
+    now_there, then_there = logical(latest.state.adds), logical(wanted.state.adds)
+    actions = [
+        said("RESTORE", operationParameters={"version": str(wanted.version)}),
+        *[removed(add) for file, add in now_there.items() if file not in then_there],
+        *[{"add": {**add, "dataChange": True}} for file, add in then_there.items() if file not in now_there],
+    ]
+    try:
+        put(latest.path, latest.version + 1, actions)
+    except VersionTaken as problem:
+        raise PenstockError(
+            f"the table at {latest.path!r} was changed by another writer while it was restored ({problem}). "
+            "Only Penstock may write it; refresh again."
+        ) from None
 
 
 def delete_table(path: str) -> None:
@@ -111,10 +221,6 @@ def delete_table(path: str) -> None:
         shutil.rmtree(root, ignore_errors=True)
     else:
         filesystem.delete_dir(root)
-
-
-def _milliseconds() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _statistics(footer: pq.FileMetaData) -> str:

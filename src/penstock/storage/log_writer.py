@@ -1,0 +1,103 @@
+"""Commits that delta-rs cannot write: those with deletion vectors.
+
+A commit is a file named after its version. It is written under another name first and then linked to its own, which
+fails if another writer was first. That needs a local file system; elsewhere tables are kept without vectors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from deltalake import DeltaTable
+from pyarrow import fs
+
+from penstock.storage.deletion_vectors import Descriptor
+from penstock.storage.delta_log import filesystem_of, table_uri
+from penstock.storage.log_replay import Action
+
+CHECKPOINT_EVERY = 20
+"""Commits between checkpoints; what is read since the last is parsed in Python."""
+
+_FEATURE = "deletionVectors"
+_IMPLIED = ["appendOnly", "invariants"]
+"""What writer version 2 stands for in the words of version 7."""
+
+
+class VersionTaken(Exception):
+    """Another writer has committed this version."""
+
+
+def can_write(path: str) -> bool:
+    return isinstance(filesystem_of(path)[0], fs.LocalFileSystem)
+
+
+def put(path: str, version: int, actions: Sequence[Action]) -> None:
+    """Make a version of these actions, or raise ``VersionTaken``; nothing else is left behind."""
+    log = f"{filesystem_of(path)[1]}/_delta_log"
+    draft = f"{log}/.{version:020d}.{uuid4().hex}.draft"
+    try:
+        with open(draft, "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+        os.link(draft, f"{log}/{version:020d}.json")
+    except FileExistsError:
+        raise VersionTaken(f"version {version} exists") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+    if version % CHECKPOINT_EVERY == 0:
+        _tidy(path, version)
+
+
+def _tidy(path: str, version: int) -> None:
+    """A checkpoint, and no log that is too old to be of use. The commit stands whether or not this works."""
+    with suppress(Exception):
+        table = DeltaTable(table_uri(path), version=version)
+        table.create_checkpoint()
+        table.cleanup_metadata()
+
+
+def said(operation: str, **details: Any) -> Action:
+    """What a commit says of itself."""
+    info = {"timestamp": now(), "operation": operation, "operationParameters": {}, "engineInfo": "penstock"}
+    return {"commitInfo": {**info, **details}}
+
+
+def removed(add: Action) -> Action:
+    """The removal of a file as it was added: with the same vector, else nothing would be removed."""
+    kept = {name: add[name] for name in ("path", "size", "deletionVector") if name in add}
+    about = {"deletionTimestamp": now(), "dataChange": True, "extendedFileMetadata": True}
+    return {"remove": {**kept, **about, "partitionValues": add.get("partitionValues", {})}}
+
+
+def marked(add: Action, vector: Descriptor) -> Action:
+    """A file added again with a vector. Its bounds may now be those of rows that are gone."""
+    stats = {**json.loads(add["stats"]), "tightBounds": False}
+    return {"add": {**add, "dataChange": True, "stats": json.dumps(stats), "deletionVector": vector}}
+
+
+def enabling(protocol: Action, metadata: Action) -> list[Action]:
+    """What a table must say before its first vector; nothing if it says so already."""
+    actions: list[Action] = []
+    if _FEATURE not in (protocol.get("readerFeatures") or ()):
+        written = protocol.get("writerFeatures") or _IMPLIED
+        features = {
+            "readerFeatures": sorted([*(protocol.get("readerFeatures") or ()), _FEATURE]),
+            "writerFeatures": sorted([*written, _FEATURE]),
+        }
+        actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    configuration = metadata.get("configuration") or {}
+    if configuration.get("delta.enableDeletionVectors") != "true":
+        actions.append(
+            {"metaData": {**metadata, "configuration": {**configuration, "delta.enableDeletionVectors": "true"}}}
+        )
+    return actions
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000

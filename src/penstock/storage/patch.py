@@ -1,0 +1,181 @@
+"""Patching a table: removed rows are marked in deletion vectors where they lie, and new rows become a new file.
+
+So an update of a few rows of a large table writes those rows, not the files that they lie in. A file of which much is
+gone is rewritten on the way, and one of which nothing is left is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from penstock.storage.bounded import superset
+from penstock.storage.deletion_vectors import from_arrow
+from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
+from penstock.storage.log_writer import can_write
+from penstock.storage.reader import read_located
+from penstock.storage.zset import WEIGHT, identity
+
+MOST_DEAD = 0.3
+"""The share of a file's rows that may be hidden before the file is rewritten."""
+
+LEAST_SAVED_ROWS = 500_000
+"""Rows that a patch must spare from being written again, to be worth a vector that every later reader looks into."""
+
+_VECTOR_ROWS = 1_000
+"""What a vector costs, in rows that could be written instead."""
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """A consolidated change of a node's table."""
+
+    rows: DataFrame
+    inserted: int
+    deleted: int
+    keys: Sequence[str] | None
+    """Columns that identify a row; None when rows have no identity but themselves."""
+    local: pa.Table | None
+    """The rows, when they are few."""
+
+    @property
+    def small(self) -> bool:
+        return self.local is not None
+
+    @property
+    def removed(self) -> DataFrame:
+        return self.rows.where(f"{WEIGHT} < 0")
+
+    def sent(self, frame: DataFrame) -> DataFrame:
+        """Rows of the change, to every executor if they are few."""
+        return F.broadcast(frame) if self.small else frame
+
+
+@dataclass(frozen=True)
+class Patch:
+    """What becomes of a table's files; the others stay as they are."""
+
+    marked: dict[str, BitMap64] = field(default_factory=dict)
+    """Files that get a vector, with all that it hides."""
+    rewritten: list[DataFile] = field(default_factory=list)
+    """Files whose remaining rows are written again, beside the new ones."""
+    emptied: list[DataFile] = field(default_factory=list)
+    """Files of which nothing remains."""
+
+
+def cheaper(*, touched_rows: int, touched_files: int, removed: int, added: int) -> str:
+    """REWRITE or PATCH: whether the files that hold removed rows are worth being written again.
+
+    >>> cheaper(touched_rows=2_500_000, touched_files=4, removed=5_000, added=5_000)
+    'PATCH'
+    >>> cheaper(touched_rows=2_500_000, touched_files=4, removed=2_000_000, added=0)
+    'REWRITE'
+    >>> cheaper(touched_rows=50_000, touched_files=1, removed=10, added=10)
+    'REWRITE'
+    """
+    rewriting = touched_rows - removed + added
+    patching = removed + added + touched_files * _VECTOR_ROWS
+    return "PATCH" if rewriting - patching >= LEAST_SAVED_ROWS and patching < rewriting / 2 else "REWRITE"
+
+
+def can_locate(before: Snapshot) -> bool:
+    """Whether rows of the table can be told by file and place."""
+    return before.plain and before.told_by_name
+
+
+def can_patch(before: Snapshot) -> bool:
+    """Whether the table may get deletion vectors from us."""
+    if not can_write(before.path) or any(file.rows is None for file in before.files):
+        return False
+    try:
+        return before.state.protocol["minWriterVersion"] in (1, 2, 7)
+    except HistoryGone:
+        return False
+
+
+def plan_patch(
+    files: Sequence[DataFile], deleted: Mapping[str, BitMap64], found: Mapping[str, BitMap64], added: int
+) -> Patch:
+    """Mark, rewrite or drop each file in which rows to be removed were found, and merge small files.
+
+    Beside files of which too much is gone, files no larger than what is written anyway are rewritten, the smallest
+    first. So the files that patches leave grow together, and there are never more than a few of each size.
+    """
+    hidden = joined(deleted, found)
+    left = {file.path: (file.rows or 0) - len(found.get(file.path, ())) for file in files}
+    worn = {path for path in found if len(hidden[path]) > MOST_DEAD * (len(hidden[path]) + left[path])}
+    plan = Patch()
+    written = added + sum(left[path] for path in worn)
+    for file in sorted(files, key=lambda file: left[file.path]):
+        if left[file.path] == 0:
+            plan.emptied.append(file)
+        elif file.path in worn:
+            plan.rewritten.append(file)
+        elif left[file.path] <= written:
+            plan.rewritten.append(file)
+            written += left[file.path]
+        elif file.path in found:
+            plan.marked[file.path] = hidden[file.path]
+    return plan
+
+
+def joined(one: Mapping[str, BitMap64], other: Mapping[str, BitMap64]) -> dict[str, BitMap64]:
+    """The rows of either, file by file."""
+    return {**one, **{path: one.get(path, BitMap64()) | rows for path, rows in other.items()}}
+
+
+def touched_files(spark: SparkSession, before: Snapshot, change: TableChange) -> list[DataFile]:
+    """The files that hold at least one row to be removed."""
+    here, gone, condition = _compared(spark, before, change)
+    hits = here.join(gone, condition, "left_semi").select("__file").distinct().collect()
+    names = {row["__file"] for row in hits}
+    return [file for file in before.files if file.name in names]
+
+
+def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> dict[str, BitMap64]:
+    """Where the rows to be removed lie: file to places. Of identical rows, as many as the weight says."""
+    here, gone, condition = _compared(spark, before, change)
+    if change.keys is not None:
+        hits = here.join(gone, condition, "left_semi")
+    else:
+        window = Window.partitionBy(*[c for c in gone.columns if c != "__times"]).orderBy(F.lit(1))
+        numbered = here.join(gone, condition).withColumn("__number", F.row_number().over(window))
+        hits = numbered.where("__number <= __times")
+    found = hits.select("__file", "__place").toArrow().group_by("__file").aggregate([("__place", "list")])
+    paths = {file.name: file.path for file in before.files}
+    places = found.column("__place_list")
+    return {paths[name]: from_arrow(places[i].values) for i, name in enumerate(found.column("__file").to_pylist())}
+
+
+def _compared(spark: SparkSession, before: Snapshot, change: TableChange) -> tuple[DataFrame, DataFrame, Column]:
+    """The table's rows with their places, the rows to be removed, and when one of these is one of those."""
+    columns = list(change.keys) if change.keys is not None else [c for c in change.rows.columns if c != WEIGHT]
+    rows = read_located(spark, before, columns, _bounds(change))
+    here = identified(rows, columns, "__here", "__file", "__place")
+    gone = change.sent(identified(change.removed, columns, "__gone", f"-{WEIGHT} AS __times"))
+    return here, gone, same(columns)
+
+
+def _bounds(change: TableChange) -> str | None:
+    """A condition that every row to be removed fulfils, where their keys are few."""
+    if change.local is None or not change.keys:
+        return None
+    removed = change.local.filter(pc.less(change.local.column(WEIGHT), 0))
+    return superset(removed, {key: key for key in change.keys})
+
+
+def identified(frame: DataFrame, columns: Sequence[str], prefix: str, *more: str) -> DataFrame:
+    """The frame's ``more`` columns, and what rows are compared by as ``prefix0``, ``prefix1``, .."""
+    schema = frame.schema
+    return frame.selectExpr(*more, *[f"{identity(schema[c])} AS {prefix}{i}" for i, c in enumerate(columns)])
+
+
+def same(columns: Sequence[str]) -> Column:
+    """Whether a row that is ``__here`` is one that is ``__gone``."""
+    return F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(columns))) or "true")
