@@ -17,6 +17,7 @@ from penstock.bench.contenders import Contender, Penstock, Recomputation
 from penstock.bench.measure import TITLES, Action, Cell, rotated
 from penstock.bench.memory import Peaks
 from penstock.bench.session import Sparks
+from penstock.bench.tables import table_paths
 from penstock.errors import InternalError
 
 if TYPE_CHECKING:
@@ -92,8 +93,7 @@ class Stage:
 
     def paths(self) -> dict[str, str]:
         """Where the tables are."""
-        listing = self.database.sql("SHOW TABLES")
-        return {str(row["name"]): str(row["location"]) for row in _frame(listing).collect()}
+        return table_paths(self.database)
 
     def count(self, table: str) -> int:
         return self.database.table(table).count()
@@ -223,10 +223,3 @@ def differing_rows(one: DataFrame, other: DataFrame) -> int:
     """How many rows one has and the other has not, as multisets, both ways."""
     other = other.select(*[other[column].cast(kind) for column, kind in one.dtypes])
     return one.exceptAll(other).count() + other.exceptAll(one).count()
-
-
-def _frame(result: object) -> DataFrame:
-    from pyspark.sql import DataFrame
-
-    assert isinstance(result, DataFrame)
-    return result
