@@ -9,14 +9,14 @@ from typing import Any
 from penstock.bench.measure import FULL, PENSTOCK, TITLES, Cell, Result
 
 _COLOURS = {"full": "#4c78a8", "merge": "#f58518", "pipelines": "#b279a2", "duckdb": "#54a24b"}
-_MOST_CASES = 12
+_OWN_PICTURE = ("crossover", "growth")
 
 
 def draw(results: Sequence[Result], directory: Path) -> list[Path]:
     """Draw what the results allow; the files that were written."""
     directory.mkdir(parents=True, exist_ok=True)
     pictures: list[tuple[str, list[Result], Callable[[Any, list[Result]], None]]] = [
-        ("ratios", [r for r in results if any(len(c.seconds) > 1 for c in r.cells)], _ratios),
+        ("ratios", [r for r in results if r.workload not in _OWN_PICTURE and _compared(r)], _ratios),
         ("crossover", [r for r in results if r.workload == "crossover"], _crossover),
         ("growth", [r for r in results if r.workload == "growth"], _growth),
     ]
@@ -34,9 +34,13 @@ def _drawn(file: Path, results: list[Result], picture: Callable[[Any, list[Resul
     return file
 
 
+def _compared(result: Result) -> list[Cell]:
+    return [cell for cell in result.cells if len(cell.seconds) > 1]
+
+
 def _ratios(figure: Any, results: list[Result]) -> None:
     """Bars to the right of 1 are wins. A short line is the target against recomputation."""
-    bars = [(result, cell) for result in results for cell in _few(result.cells)]
+    bars = [(result, cell) for result in results for cell in _compared(result)]
     names = [n for n in TITLES if n != PENSTOCK and any(cell.ratio(n) for _, cell in bars)]
     figure.set_size_inches(8, 1.5 + 0.2 * len(bars) * max(len(names), 1))
     axes = figure.subplots()
@@ -54,15 +58,11 @@ def _ratios(figure: Any, results: list[Result]) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_xlabel("times as long as Penstock (left of 1 Penstock loses; short lines: target against recomputation)")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel(
+        "times as long as Penstock; left of 1 Penstock loses; black: target against recomputation", fontsize=9
+    )
     axes.legend(fontsize=8)
-
-
-def _few(cells: list[Cell]) -> list[Cell]:
-    """At most so many cases: those in between are in the table."""
-    compared = [cell for cell in cells if len(cell.seconds) > 1]
-    step = -(-len(compared) // _MOST_CASES) or 1
-    return compared[::step]
 
 
 def _crossover(figure: Any, results: list[Result]) -> None:
@@ -73,6 +73,8 @@ def _crossover(figure: Any, results: list[Result]) -> None:
     axes.axhline(1, color="black", linewidth=0.8)
     axes.axhline(1 / 1.15, color="black", linewidth=0.8, linestyle="--", label="target: never below")
     axes.set(xscale="log", yscale="log", xlabel="% of the rows changed", ylabel="recomputation / Penstock")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(fontsize=8)
 
 
@@ -87,6 +89,8 @@ def _growth(figure: Any, results: list[Result]) -> None:
             else:
                 line[0].set_color(colour)
     axes.set(xscale="log", yscale="log", xlabel="rows of the table, the same change", ylabel="seconds")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.legend(fontsize=8)
 
 

@@ -144,7 +144,7 @@ def markdown(result: Result) -> str:
 
 
 def _conditions(result: Result) -> str:
-    machine = ", ".join(f"{value} {name}" for name, value in result.machine.items())
+    machine = ", ".join(f"{name} {value}" for name, value in result.machine.items())
     scale = "" if result.scale == 1 else f"At scale {result.scale:g}, so not comparable with the targets. "
     return f"{scale}Medians of {result.repeat}; {machine}."
 

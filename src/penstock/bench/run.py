@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable
+from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,18 +32,20 @@ def machine() -> dict[str, str]:
     """What the numbers depend on."""
     return {
         "cores": str(os.cpu_count() or 1),
-        "GiB of memory": _memory(),
-        "(Python)": platform.python_version(),
-        "(Spark)": version("pyspark"),
-        "(Delta Lake)": version("delta-spark"),
+        "memory": _memory(),
+        "Python": platform.python_version(),
+        "Spark": version("pyspark"),
+        "Delta Lake": version("delta-spark"),
+        "Penstock": version("penstock"),
+        "date": datetime.now(timezone.utc).date().isoformat(),
     }
 
 
 def _memory() -> str:
     try:
-        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f}"
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
     except (ValueError, OSError):  # not every system says
-        return "?"
+        return "unknown"
 
 
 def save(result: Result, directory: Path) -> Path:
