@@ -72,6 +72,7 @@ class Stage:
     """Counts the changes, so that no two of them hit the same rows."""
     prepared: list[Contender] = field(default_factory=list)
     """Contenders to be closed with the stage."""
+    _paths: dict[str, str] = field(default_factory=dict)
     _recomputation: Recomputation | None = None
 
     def create(self, tables: Mapping[str, tuple[str, str]], views: Mapping[str, str]) -> None:
@@ -92,8 +93,10 @@ class Stage:
             self.views[name] = query
 
     def paths(self) -> dict[str, str]:
-        """Where the tables are."""
-        return table_paths(self.database)
+        """Where the tables are; asked once, because it takes time that a contender's must not contain."""
+        if not self._paths:
+            self._paths = table_paths(self.database)
+        return self._paths
 
     def count(self, table: str) -> int:
         return self.database.table(table).count()

@@ -85,8 +85,8 @@ class Merges(Contender):
 
     def refresh(self, views: Sequence[str]) -> None:
         for pipeline, feed in zip(self._pipelines, self._feeds, strict=True):
-            if set(pipeline.targets) & set(views):
-                newest = _versions(feed.tables)
+            newest = _versions(feed.tables) if set(pipeline.targets) & set(views) else feed.consumed
+            if newest != feed.consumed:
                 pipeline.follow(feed)
                 feed.consumed = newest
 

@@ -46,6 +46,7 @@ class Pipelines(Contender):
     def close(self) -> None:
         if self._remote is not None:
             self._remote.stop()
+            self.stage.database.spark.sql(f"DROP DATABASE {self._database} CASCADE")
 
     def refresh(self, views: Sequence[str]) -> None:
         from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry

@@ -69,10 +69,10 @@ def _correct(newest: float, stage: Stage, rows: int, number: int) -> int:
 # -- the same by hand -------------------------------------------------------------------------------------------------
 
 
-def _between(change: DataFrame, column: str, row: str) -> str:
-    """A condition on a time that lets Delta skip files: as wide as the change."""
-    first, last = change.selectExpr(f"min({column})", f"max({column})").collect()[0]
-    return f"{row} BETWEEN TIMESTAMP '{first}' AND TIMESTAMP '{last}'" if first is not None else "false"
+def _reach(change: DataFrame) -> tuple[str, str]:
+    """The first and the last bar of a change, as literals: conditions on them let Delta skip files."""
+    first, last = change.selectExpr("string(min(bar))", "string(max(bar))").collect()[0]
+    return f"TIMESTAMP '{first or '1970-01-01'}'", f"TIMESTAMP '{last or '1970-01-01'}'"
 
 
 def _follow_appends(feed: Feed) -> None:
@@ -92,8 +92,9 @@ def _follow_appends(feed: Feed) -> None:
             _expr("max_by(close, last_at) AS close"), _expr("sum(volume) AS volume"),
         ).persist()  # fmt: skip
         held.append(change)
+        first, last = _reach(change)
         feed.merge(
-            view, change, f"t.symbol = d.symbol AND t.bar = d.bar AND {_between(change, 'bar', 't.bar')}",
+            view, change, f"t.symbol = d.symbol AND t.bar = d.bar AND t.bar BETWEEN {first} AND {last}",
             """WHEN MATCHED THEN UPDATE SET open = IF(d.first_at < t.first_at, d.open, t.open),
                 high = greatest(t.high, d.high), low = least(t.low, d.low),
                 close = IF(d.last_at > t.last_at, d.close, t.close), volume = t.volume + d.volume,
@@ -113,17 +114,16 @@ def _follow_corrections(feed: Feed) -> None:
         if view != "bars_1s":
             touched = touched.selectExpr("symbol", f"date_trunc('{unit}', bar) AS bar").distinct().persist()
             held.append(touched)
+        first, last = _reach(touched)
         at = "at" if view == "bars_1s" else "bar"
-        below = feed.table(_BELOW[view])
-        reached = below.where(_between(touched, "bar", f"date_trunc('{unit}', {at})"))
-        reached = reached.where(_wide(touched, unit, at)).alias("b").join(
-            touched.alias("g"), _expr(f"b.symbol = g.symbol AND date_trunc('{unit}', b.{at}) = g.bar"), "left_semi"
-        )  # fmt: skip
+        below = feed.table(_BELOW[view]).where(f"{at} >= {first} AND {at} < {last} + INTERVAL 1 {unit}")
+        inside = _expr(f"b.symbol = g.symbol AND date_trunc('{unit}', b.{at}) = g.bar")
+        reached = below.alias("b").join(touched.alias("g"), inside, "left_semi")
         reached.createOrReplaceTempView("__reached")
         anew = feed.spark.sql(_bars(view).replace(f"FROM {_BELOW[view]} ", "FROM __reached "))
         change = touched.join(anew, ["symbol", "bar"], "left")
         feed.merge(
-            view, change, f"t.symbol = d.symbol AND t.bar = d.bar AND {_between(touched, 'bar', 't.bar')}",
+            view, change, f"t.symbol = d.symbol AND t.bar = d.bar AND t.bar BETWEEN {first} AND {last}",
             """WHEN MATCHED AND d.volume IS NULL THEN DELETE
             WHEN MATCHED THEN UPDATE SET open = d.open, high = d.high, low = d.low, close = d.close, volume = d.volume
             WHEN NOT MATCHED AND d.volume IS NOT NULL THEN INSERT (symbol, bar, open, high, low, close, volume)
@@ -131,14 +131,6 @@ def _follow_corrections(feed: Feed) -> None:
         )  # fmt: skip
     for frame in held:
         frame.unpersist()
-
-
-def _wide(touched: DataFrame, unit: str, at: str) -> str:
-    """A condition on the column itself, so that files are skipped: from the first touched bar to the last."""
-    first, last = touched.selectExpr("min(bar)", "max(bar)").collect()[0]
-    if first is None:
-        return "false"
-    return f"{at} >= TIMESTAMP '{first}' AND {at} < TIMESTAMP '{last}' + INTERVAL 1 {unit}"
 
 
 def _expr(text: str) -> Column:
