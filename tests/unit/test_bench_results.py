@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_row_says_ratios_actions_memory_and_target() -> None:
     assert row["recomputation"] == "4.0 x"
     assert row["refreshes"] == "3 INCREMENTAL (APPEND), 3 FULL (CHEAPER)"
     assert row["memory"] == "2.0 GiB"
-    assert row["target"] == "at least 3 times as fast: met"
+    assert row["target"] == "at least 3 times as fast: met (4)"
 
 
 def test_a_silent_recomputation_and_a_missing_contender_are_told() -> None:
@@ -57,14 +58,15 @@ def test_a_silent_recomputation_and_a_missing_contender_are_told() -> None:
 
 def test_losses_and_missed_targets_are_bold() -> None:
     text = markdown(result(full=0.5))
-    assert "**0.50 x**" in text
+    assert "**0.5 x**" in text
     assert "**at least 3 times as fast: MISSED (0.5)**" in text
-    assert "**0.50 x**" in summary([result(full=0.5)])
+    assert "**0.5 x**" in summary([result(full=0.5)])
 
 
 def test_another_scale_is_told() -> None:
-    small = Result("x", "x", 0.1, 1, {}, [], [])
+    small = replace(result(full=0.5), scale=0.1)
     assert "At scale 0.1" in markdown(small)
+    assert "MISSED" not in markdown(small)
 
 
 def test_results_survive_their_file(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def at_most(what: str, measured: float | None, target: float, case: str = "") ->
 
 def faster_than(cells: Iterable[Cell], other: str, target: float) -> list[Goal]:
     """Each case is so many times as fast as another contender."""
-    return [at_least(f"times as fast as {TITLES[other]}", cell.ratio(other), target, cell.case) for cell in cells]
+    return [at_least(f"x the speed of {TITLES[other]}", cell.ratio(other), target, cell.case) for cell in cells]
 
 
 def geometric_mean(values: Sequence[float]) -> float | None:
@@ -167,5 +167,6 @@ class Result:
         return cls(**{**document, "cells": cells, "goals": goals})
 
     @property
-    def missed(self) -> list[Goal]:
-        return [goal for goal in self.goals if goal.met is False]
+    def full_size(self) -> bool:
+        """Whether the goals can be judged: they were set for the whole number of rows."""
+        return self.scale == 1

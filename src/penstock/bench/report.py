@@ -38,7 +38,7 @@ def sheet(result: Result) -> Sheet:
             actions_text(cell.actions),
             "-" if cell.jobs is None else str(cell.jobs),
             memory_text(cell.peak),
-            goals_text(goal for goal in result.goals if goal.case == cell.case),
+            goals_text((goal for goal in result.goals if goal.case == cell.case), result.full_size),
         ]
         for cell in result.cells
     ]
@@ -62,7 +62,7 @@ def ratio_text(ratio: float | None) -> str:
     """
     if ratio is None:
         return "-"
-    return f"{ratio:.0f} x" if ratio >= 100 else f"{ratio:.1f} x" if ratio >= 1 else f"{ratio:.2f} x"
+    return f"{ratio:.0f} x" if ratio >= 100 else f"{ratio:.1f} x" if ratio >= 1 else f"{ratio:.2g} x"
 
 
 def memory_text(peak: int | None) -> str:
@@ -93,24 +93,26 @@ def actions_text(actions: Sequence[Action]) -> str:
     )
 
 
-def goals_text(goals: Iterable[Goal]) -> str:
+def goals_text(goals: Iterable[Goal], full_size: bool = True) -> str:
     """
-    >>> goals_text([Goal("times as fast", 20.0, ">=", 15), Goal("GiB", 7.5, "<=", 6)])
-    'at least 15 times as fast: met; at most 6 GiB: MISSED (7.5)'
+    >>> goals_text([Goal("x the speed", 20.0, ">=", 15), Goal("GiB", 7.5, "<=", 6)])
+    'at least 15 x the speed: met (20); at most 6 GiB: MISSED (7.5)'
     """
-    return "; ".join(goal_text(goal) for goal in goals)
+    return "; ".join(goal_text(goal, full_size) for goal in goals)
 
 
-def goal_text(goal: Goal) -> str:
+def goal_text(goal: Goal, full_size: bool = True) -> str:
+    """A target and what it came to; on fewer rows than it was set for, it is neither met nor missed."""
     aim = f"{_SIGNS[goal.bound]} {goal.target:g} {goal.what}"
     if goal.measured is None:
         return f"{aim}: not measured"
-    return f"{aim}: met" if goal.met else f"{aim}: MISSED ({goal.measured:.3g})"
+    verdict = ("met" if goal.met else "MISSED") if full_size else "at this size"
+    return f"{aim}: {verdict} ({goal.measured:.3g})"
 
 
 def whole_goals(result: Result) -> list[str]:
     """The goals of the workload as a whole, with what they came to."""
-    return [goal_text(goal) + (f" ({goal.measured:.3g})" if goal.met else "") for goal in result.goals if not goal.case]
+    return [goal_text(goal, result.full_size) for goal in result.goals if not goal.case]
 
 
 def remarks(result: Result) -> list[str]:
@@ -180,12 +182,10 @@ def summary(results: Iterable[Result]) -> str:
     lines = [_line(["workload", "slowest case against recomputation", "targets met"]), _line(["---", "---:", "---:"])]
     for result in results:
         ratios = [ratio for ratio in map(_to_full, result.cells) if ratio is not None]
-        met = sum(goal.met is True for goal in result.goals)
+        met = f"{sum(goal.met is True for goal in result.goals)} of {len(result.goals)}" if result.full_size else "-"
         worst = ratio_text(min(ratios, default=None))
         name = f"[{result.workload}](#{result.workload})"
-        lines.append(
-            _line([name, f"**{worst}**" if worst.startswith("0.") else worst, f"{met} of {len(result.goals)}"])
-        )
+        lines.append(_line([name, f"**{worst}**" if worst.startswith("0.") else worst, met]))
     return "\n".join(lines)
 
 

@@ -62,7 +62,7 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
     for cell in cells:
         small = float(cell.case.split(", ")[1].removesuffix(" %")) <= _WORTHWHILE
         target = 1.0 if small else round(_NEVER_SLOWER, 2)
-        goals.append(at_least("times as fast as recomputation", cell.ratio(FULL), target, cell.case))
+        goals.append(at_least("x the speed of recomputation", cell.ratio(FULL), target, cell.case))
     return goals
 
 

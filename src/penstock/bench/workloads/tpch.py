@@ -56,8 +56,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
     """On the whole three times as fast as recomputation, and no query slower."""
     each = [cell for cell in cells if cell.case != _TOGETHER]
     ratios = [ratio for ratio in (cell.ratio(FULL) for cell in each) if ratio is not None]
-    single = [at_least("times as fast as recomputation", cell.ratio(FULL), 1, cell.case) for cell in each]
-    mean = at_least("times as fast as recomputation, the geometric mean of the queries", geometric_mean(ratios), 3)
+    single = [at_least("x the speed of recomputation", cell.ratio(FULL), 1, cell.case) for cell in each]
+    mean = at_least("x the speed of recomputation, the geometric mean of the queries", geometric_mean(ratios), 3)
     return [*single, mean]
 
 
