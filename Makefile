@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-tpch test-fuzz docs lint demo java clean
+.PHONY: help install test test-tpch test-fuzz docs lint demo bench java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ lint: install ## check style, types and the direction of imports
 
 demo: java install ## watch views being kept fresh
 	@$(BIN)/penstock demo
+
+bench: java install ## measure against other ways (hours; SCALE=0.01 is small, WORKLOADS="cascade nothing" are some)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/penstock bench $(WORKLOADS) --scale $(or $(SCALE),1)
 
 clean: ## remove caches and build output; .venv and warehouses stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

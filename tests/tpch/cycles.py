@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import penstock
 from oracle import assert_fresh
-from tpch.queries import QUERIES, query
+from penstock.bench.tpch.queries import QUERIES, query
 
 # Each cycle is several commits. {n} divides the order keys: a statement with % {n} changes one order in so many.
 CYCLES: list[dict[str, list[str]]] = [

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 import evidence
 import penstock
 from evidence import Evidence
+from penstock.bench.tpch.queries import QUERIES
 from tpch.cycles import CYCLES, Outcome, create_views, run_cycle
 from tpch.data import generate, load
-from tpch.queries import QUERIES
 
 WHOLE = "PENSTOCK_TPCH_SF" in os.environ
 SCALE = float(os.environ.get("PENSTOCK_TPCH_SF", "0.01"))

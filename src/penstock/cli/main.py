@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.output import say_hint, say_problem
 from penstock.cli.refresh import refresh
@@ -59,7 +60,7 @@ def penstock(
     context.obj = Place(warehouse or DEFAULT, catalog)
 
 
-for command in (sql, refresh, status, graph, history, explain, demo):
+for command in (sql, refresh, status, graph, history, explain, demo, bench):
     app.command()(command)
 
 

@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from penstock.storage.bounded import superset
+from penstock.storage.bounded import Span, superset
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
 from penstock.storage.log_writer import can_write
@@ -167,7 +167,7 @@ def _bounds(change: TableChange) -> str | None:
     if change.local is None or not change.keys:
         return None
     removed = change.local.filter(pc.less(change.local.column(WEIGHT), 0))
-    return superset(removed, {key: key for key in change.keys})
+    return superset(removed, {key: Span(key) for key in change.keys})
 
 
 def identified(frame: DataFrame, columns: Sequence[str], prefix: str, *more: str) -> DataFrame:

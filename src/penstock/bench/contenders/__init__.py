@@ -1,0 +1,10 @@
+"""The contenders: ways to bring views up to date after the tables have changed."""
+
+from penstock.bench.contenders.contender import Contender
+from penstock.bench.contenders.duckdb import DuckDb
+from penstock.bench.contenders.merge import Feed, HandWritten, Merges
+from penstock.bench.contenders.penstock import Penstock
+from penstock.bench.contenders.pipelines import Pipelines
+from penstock.bench.contenders.recomputation import Recomputation
+
+__all__ = ["Contender", "DuckDb", "Feed", "HandWritten", "Merges", "Penstock", "Pipelines", "Recomputation"]

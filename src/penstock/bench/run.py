@@ -1,0 +1,61 @@
+"""Running workloads, and keeping their results as files: one JSON a workload."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.bench.measure import Result
+
+if TYPE_CHECKING:
+    from penstock.bench.stage import Bench
+    from penstock.bench.workloads import Workload
+
+
+def run(workload: Workload, bench: Bench) -> Result:
+    """Run one workload; a view that differs from its recomputation is an error."""
+    bench.left_out.clear()
+    cells = workload.run(bench)
+    return Result(
+        workload.name, workload.title, bench.scale, bench.repeat, machine(), cells, workload.goals(cells),
+        dict(bench.left_out), bench.setup,
+    )  # fmt: skip
+
+
+def machine() -> dict[str, str]:
+    """What the numbers depend on."""
+    return {
+        "cores": str(os.cpu_count() or 1),
+        "memory": _memory(),
+        "Python": platform.python_version(),
+        "Spark": version("pyspark"),
+        "Delta Lake": version("delta-spark"),
+        "Penstock": version("penstock"),
+        "date": datetime.now(timezone.utc).date().isoformat(),
+    }
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (ValueError, OSError):  # not every system says
+        return "unknown"
+
+
+def save(result: Result, directory: Path) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{result.workload}.json"
+    file.write_text(json.dumps(result.document(), indent=1) + "\n")
+    return file
+
+
+def saved(directory: Path, names: Iterable[str]) -> list[Result]:
+    """The results that a directory holds, in the order of the names."""
+    files = [directory / f"{name}.json" for name in names]
+    return [Result.from_document(json.loads(file.read_text())) for file in files if file.exists()]

@@ -1,0 +1,228 @@
+"""The stage of a workload: a warehouse of its own, its tables, and measuring the contenders on them in turns."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.bench.contenders import Contender, Penstock, Recomputation
+from penstock.bench.measure import TITLES, Action, Cell, rotated
+from penstock.bench.memory import Peaks
+from penstock.bench.session import Sparks
+from penstock.bench.tables import table_paths
+from penstock.errors import InternalError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.database import Database
+
+
+@dataclass
+class Bench:
+    """One run of the command: how large, how often, against whom."""
+
+    sparks: Sparks
+    scale: float = 1.0
+    repeat: int = 3
+    against: frozenset[str] = frozenset(TITLES)
+    say: Callable[[str], None] = lambda text: None
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Contenders that did not run, and why."""
+    setup: float = 0.0
+
+    def rows(self, at_scale_one: int) -> int:
+        """So many rows, scaled; never so few that nothing is left to change."""
+        return max(int(at_scale_one * self.scale), 1_000)
+
+    @contextmanager
+    def stage(self) -> Iterator[Stage]:
+        """A fresh warehouse, removed afterwards."""
+        from penstock.database import connect
+
+        scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
+        try:
+            with connect(scratch / "warehouse", spark=self.sparks.session) as database:
+                stage = Stage(self, database, scratch)
+                try:
+                    yield stage
+                finally:
+                    for contender in stage.prepared:
+                        contender.close()
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+@dataclass
+class Stage:
+    bench: Bench
+    database: Database
+    scratch: Path
+    views: dict[str, str] = field(default_factory=dict)
+    """The queries by view, inputs before readers."""
+    round: int = 0
+    """Counts the changes, so that no two of them hit the same rows."""
+    prepared: list[Contender] = field(default_factory=list)
+    """Contenders to be closed with the stage."""
+    _paths: dict[str, str] = field(default_factory=dict)
+    _recomputation: Recomputation | None = None
+
+    def create(self, tables: Mapping[str, tuple[str, str]], views: Mapping[str, str]) -> None:
+        """Make tables, each by its columns and the query that fills it, and the views over them."""
+        started = time.perf_counter()
+        for name, (columns, rows) in tables.items():
+            self.bench.say(f"loading {name}")
+            self.database.sql(f"CREATE TABLE {name} ({columns})")
+            if rows:
+                self.database.sql(f"INSERT INTO {name} {rows}")
+        self.create_views(views)
+        self.bench.setup = time.perf_counter() - started
+
+    def create_views(self, views: Mapping[str, str]) -> None:
+        for name, query in views.items():
+            self.bench.say(f"creating {name}")
+            self.database.create_view(name, query)
+            self.views[name] = query
+
+    def paths(self) -> dict[str, str]:
+        """Where the tables are; asked once, because it takes time that a contender's must not contain."""
+        if not self._paths:
+            self._paths = table_paths(self.database)
+        return self._paths
+
+    def count(self, table: str) -> int:
+        return self.database.table(table).count()
+
+    def sql(self, statement: str) -> int:
+        """Change a table; how many rows that touched, as far as Delta says: not for INSERT."""
+        return getattr(self.database.sql(statement), "rows", None) or 0
+
+    def measure(
+        self,
+        cases: Mapping[str, Sequence[str]],
+        change: Callable[[int], int],
+        contenders: Sequence[Contender],
+        *,
+        rows: int,
+        warm_up: int = 1,
+        kinds: Mapping[str, str] | None = None,
+    ) -> list[Cell]:
+        """Change the tables, then let every contender bring the views of every case up to date; several times.
+
+        ``change`` is given the number of the round and says how many rows it touched. It is never timed, nor is what a
+        contender needs to follow the change. Afterwards every view must equal its recomputation.
+        """
+        runners = [Penstock(self), *self._chosen(contenders)]
+        sheets = {case: _Sheet() for case in cases}
+        peaks = Peaks()
+        for turn in range(warm_up + self.bench.repeat):
+            self.round += 1
+            self.bench.say("changing the tables")
+            changed = change(self.round)
+            for runner in runners:
+                runner.follow()
+            for case, views in cases.items():
+                for runner in rotated(runners, turn):
+                    if runner.refuses(views) is None:
+                        self.bench.say(
+                            f"{case}: {TITLES[runner.name]}, run {turn + 1} of {warm_up + self.bench.repeat}"
+                        )
+                        sheets[case].time(runner, views, peaks, keep=turn >= warm_up)
+                sheets[case].changed = changed
+        for views in cases.values():
+            self._check(views, runners)
+        return [
+            Cell(
+                case, rows, sheet.changed, len(cases[case]), sheet.seconds, sheet.recorded(), sheet.jobs, sheet.peaks,
+                (kinds or {}).get(case, ""), [f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark],
+            )
+            for case, sheet in sheets.items()
+        ]  # fmt: skip
+
+    def _chosen(self, contenders: Sequence[Contender]) -> list[Contender]:
+        """Those that were asked for and can run, made ready."""
+        chosen = []
+        for contender in contenders:
+            if contender.name not in self.bench.against:
+                continue
+            problem = contender.missing()
+            if problem is None and not contender.ready:
+                self.bench.say(f"preparing {TITLES[contender.name]}")
+                contender.prepare()
+                contender.ready = True
+                self.prepared.append(contender)
+            if problem is None:
+                chosen.append(contender)
+            else:
+                self.bench.left_out[contender.name] = problem
+        return chosen
+
+    def _check(self, views: Sequence[str], runners: Sequence[Contender]) -> None:
+        """Compare the views with their recomputation, row by row."""
+        recomputed = next((r for r in runners if isinstance(r, Recomputation)), None) or self._fallback()
+        if recomputed.name not in {runner.name for runner in runners}:
+            recomputed.refresh(views)
+        for view in views:
+            self.bench.say(f"checking {view}")
+            expected = recomputed.rows(view)
+            if differing := differing_rows(self.database.table(view), expected):
+                raise InternalError(
+                    f"view {view!r} differs from its query in {differing:,} rows after round {self.round}. "
+                    "Its times mean nothing. Please report this."
+                )
+            for runner in runners:
+                if runner is not recomputed and runner.refuses([view]) is None:
+                    runner.check(view, expected)
+
+    def _fallback(self) -> Recomputation:
+        """A recomputation that only checks, when it is no contender."""
+        if self._recomputation is None:
+            self._recomputation = Recomputation(self)
+        return self._recomputation
+
+
+@dataclass
+class _Sheet:
+    """What is noted down of one case."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    actions: Counter[tuple[str, str, str | None, str]] = field(default_factory=Counter)
+    peaks: dict[str, dict[str, int]] = field(default_factory=dict)
+    jobs: int | None = None
+    changed: int = 0
+
+    def time(self, runner: Contender, views: Sequence[str], peaks: Peaks, *, keep: bool) -> None:
+        gc.collect()
+        if isinstance(runner, Penstock):
+            runner.ready_to_count()
+        peaks.reset()
+        started = time.perf_counter()
+        runner.refresh(views)
+        seconds = time.perf_counter() - started
+        held = peaks.read()
+        if not keep:
+            return
+        self.seconds.setdefault(runner.name, []).append(seconds)
+        most = self.peaks.setdefault(runner.name, {})
+        for process, mark in held.items():
+            most[process] = max(most.get(process, 0), mark)
+        if isinstance(runner, Penstock):
+            self.jobs = runner.jobs()
+            self.actions.update((v.name, v.action, v.strategy, v.reason) for v in runner.report.values())
+
+    def recorded(self) -> list[Action]:
+        return [Action(*what, times) for what, times in sorted(self.actions.items(), key=repr)]
+
+
+def differing_rows(one: DataFrame, other: DataFrame) -> int:
+    """How many rows one has and the other has not, as multisets, both ways."""
+    other = other.select(*[other[column].cast(kind) for column, kind in one.dtypes])
+    return one.exceptAll(other).count() + other.exceptAll(one).count()

@@ -1,0 +1,17 @@
+"""The workloads, in the order in which they run."""
+
+from penstock.bench.workloads.cascade import APPEND, RECENT, SCATTERED
+from penstock.bench.workloads.chains import CHAINS
+from penstock.bench.workloads.crossover import CROSSOVER
+from penstock.bench.workloads.growth import GROWTH
+from penstock.bench.workloads.medallion import MEDALLION
+from penstock.bench.workloads.nothing import NOTHING
+from penstock.bench.workloads.tpch import TPCH
+from penstock.bench.workloads.workload import Workload
+
+WORKLOADS: dict[str, Workload] = {
+    workload.name: workload
+    for workload in (APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, CHAINS, NOTHING, TPCH, MEDALLION)
+}
+
+__all__ = ["WORKLOADS", "Workload"]

@@ -1,0 +1,46 @@
+"""The benchmark as a command: a tiny workload measured, and a page filled from results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command import Run
+from pyspark.sql import SparkSession
+
+from penstock.bench.measure import Cell, Result
+from penstock.bench.run import save
+
+
+def test_a_tiny_workload_is_measured_checked_and_kept(run: Run, spark: SparkSession, tmp_path: Path) -> None:
+    shown = run("bench", "cascade-append", "--scale", "0.0002", "--repeat", "1", "--out", "results")
+    assert shown.exit_code == 0, shown.stdout + shown.stderr
+    assert "three levels" in shown.stdout
+    assert "Declarative Pipelines did not run: this process already runs a Spark" in shown.stdout
+    document = json.loads((tmp_path / "results" / "cascade-append.json").read_text())
+    (cell,) = document["cells"]
+    assert {"penstock", "full", "merge"} <= set(cell["seconds"])
+    assert {action["action"] for action in cell["actions"]} == {"INCREMENTAL"}
+    assert {action["view"] for action in cell["actions"]} == {"bars_1s", "bars_1m", "bars_1h"}
+    assert cell["ratio"]["full"] > 0
+    assert cell["jobs"] > 0
+
+
+def test_the_command_fills_a_page_and_draws(run: Run, tmp_path: Path) -> None:
+    cell = Cell("bars", 1_000, 10, 1, {"penstock": [1.0], "full": [4.0]})
+    save(Result("cascade-append", "bars", 1, 1, {}, [cell], []), tmp_path / "out")
+    page = tmp_path / "page.md"
+    places = "".join(f"<!-- bench: {name} -->\n<!-- end -->\n" for name in ("summary", "pictures", "cascade-append"))
+    page.write_text(places)
+    done = run("bench", "--out", tmp_path / "out", "--write", page)
+    assert done.exit_code == 0, done.stderr
+    assert "| bars | 1,000 | 10 |" in page.read_text()
+
+
+def test_the_command_names_what_it_knows(run: Run) -> None:
+    listed = run("bench", "--list")
+    assert "cascade-scattered" in listed.stdout
+    unknown = run("bench", "cascades")
+    assert unknown.exit_code == 1
+    assert "there is no workload 'cascades'" in unknown.stderr
+    assert "there is no contender 'oracle'" in run("bench", "--against", "oracle").stderr

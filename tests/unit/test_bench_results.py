@@ -1,0 +1,101 @@
+"""What the benchmark makes of its numbers: no Spark, no clock."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.bench.measure import Action, Cell, Goal, Result, at_least, at_most
+from penstock.bench.report import filled, markdown, remarks, sheet, summary
+from penstock.bench.run import save, saved
+from penstock.errors import PenstockError
+
+
+def result(full: float = 4.0, goal: float = 3.0) -> Result:
+    """Penstock takes one second, recomputation as many as given."""
+    cell = Cell(
+        "bars", 1_000, 10, 2, {"penstock": [1.0, 1.0, 2.0], "full": [full, full, full]},
+        [Action("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Action("b", "FULL", None, "CHEAPER", 3)], 5,
+        {"penstock": {"python": 2**30, "java": 2**30}},
+    )  # fmt: skip
+    goals = [at_least("times as fast", cell.ratio("full"), goal, "bars"), at_most("GiB", 2.0, 6)]
+    machine = {"cores": "2"}
+    return Result("cascade-append", "bars", 1, 3, machine, [cell], goals, {"duckdb": "not installed"})
+
+
+def test_a_ratio_is_the_median_of_runs_beside_each_other() -> None:
+    """A slow moment of the machine hits both contenders of a round, and leaves their ratio alone."""
+    cell = Cell("c", 1, 1, 1, {"penstock": [1.0, 10.0, 1.0], "full": [3.0, 30.0, 4.0]})
+    assert cell.ratio("full") == 3.0
+    assert cell.median("penstock") == 1.0
+    assert cell.ratio("merge") is None
+
+
+def test_a_goal_is_met_missed_or_not_measured() -> None:
+    assert at_least("x", 3.0, 3).met is True
+    assert at_least("x", 2.9, 3).met is False
+    assert at_most("x", 2.9, 3).met is True
+    assert at_most("x", None, 3).met is None
+
+
+def test_a_row_says_ratios_actions_memory_and_target() -> None:
+    shown = sheet(result())
+    row = dict(zip(shown.columns, shown.rows[0], strict=True))
+    assert row["recomputation"] == "4.0 x"
+    assert row["refreshes"] == "3 INCREMENTAL (APPEND), 3 FULL (CHEAPER)"
+    assert row["memory"] == "2.0 GiB"
+    assert row["target"] == "at least 3 times as fast: met (4)"
+
+
+def test_a_silent_recomputation_and_a_missing_contender_are_told() -> None:
+    told = " ".join(remarks(result()))
+    assert "recomputed by Penstock itself: b (FULL, CHEAPER)" in told
+    assert "DuckDB did not run: not installed" in told
+
+
+def test_losses_and_missed_targets_are_bold() -> None:
+    text = markdown(result(full=0.5))
+    assert "**0.5 x**" in text
+    assert "**at least 3 times as fast: MISSED (0.5)**" in text
+    assert "**0.5 x**" in summary([result(full=0.5)])
+
+
+def test_another_scale_is_told() -> None:
+    small = replace(result(full=0.5), scale=0.1)
+    assert "At scale 0.1" in markdown(small)
+    assert "MISSED" not in markdown(small)
+
+
+def test_results_survive_their_file(tmp_path: Path) -> None:
+    kept = result()
+    file = save(kept, tmp_path)
+    assert saved(tmp_path, ["cascade-append", "not measured"]) == [kept]
+    document = json.loads(file.read_text())
+    assert document["cells"][0]["ratio"] == {"full": 4.0}
+    assert [goal["met"] for goal in document["goals"]] == [True, True]
+
+
+def test_a_page_without_a_place_is_an_error() -> None:
+    with pytest.raises(PenstockError, match="no place for 'x'"):
+        filled("nothing here", {"x": "text"})
+
+
+def test_the_page_of_benchmarks_has_a_place_for_every_workload(tmp_path: Path) -> None:
+    from penstock.bench.workloads import WORKLOADS
+
+    page = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+    text = filled(page.read_text(), dict.fromkeys([*WORKLOADS, "summary", "pictures"], "here"))
+    assert text.count("\nhere\n") == len(WORKLOADS) + 2
+
+
+def test_pictures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from penstock.bench.plots import draw
+
+    cells = [Cell(f"filter, {c}", 100, c, 1, {"penstock": [1.0], "full": [2.0]}, kind="filter") for c in (1, 10)]
+    goals = [Goal("times as fast as recomputation", 2.0, ">=", 1.0, "filter, 1")]
+    results = [result(), *(Result(name, name, 1, 1, {}, cells, goals) for name in ("crossover", "growth"))]
+    assert [file.name for file in draw(results, tmp_path)] == ["ratios.png", "crossover.png", "growth.png"]
