@@ -193,7 +193,7 @@ def shape(query: str) -> str:
         ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u)", "semi(t, distinct(u))"),
         ("SELECT a FROM t WHERE a IN (SELECT c FROM u)", "semi(t, u)"),
         ("SELECT a FROM t WHERE a NOT IN (SELECT c FROM u)", "anti(anti(t, u), distinct(u))"),
-        ("SELECT a FROM t WHERE b > 1 OR a IN (SELECT c FROM u)", "filter(mark(mark(t, u), distinct(u)))"),
+        ("SELECT a FROM t WHERE b > 1 OR a IN (SELECT c FROM u)", "filter(mark(t, u))"),
         ("SELECT a FROM t WHERE a > (SELECT MAX(c) FROM u)", "join(t, aggregate(u))"),
         ("SELECT a FROM t WHERE a > (SELECT MAX(c) FROM u WHERE u.k = t.k)", "filter(left(t, aggregate(u)))"),
         (

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from penstock.catalog.migrations import migrate
 from penstock.catalog.tables import SCHEMA_VERSION, metadata, settings
 from penstock.errors import WarehouseError
 
@@ -69,12 +70,21 @@ def _prepare(engine: Engine) -> None:
             found = connection.execute(select(settings.c.value).where(settings.c.name == "schema_version")).scalar()
         if found is not None:
             _check_version(int(found), engine)
+            if int(found) < SCHEMA_VERSION:
+                _migrate(engine)
             return
     with engine.connect().execution_options(writes=True) as connection, connection.begin():
         metadata.create_all(connection)
         known = select(settings.c.value).where(settings.c.name == "schema_version")
         if connection.execute(known).scalar() is None:
             connection.execute(insert(settings).values(name="schema_version", value=str(SCHEMA_VERSION)))
+
+
+def _migrate(engine: Engine) -> None:
+    with engine.connect().execution_options(writes=True) as connection, connection.begin():
+        # Another process may have been first.
+        found = connection.execute(select(settings.c.value).where(settings.c.name == "schema_version")).scalar_one()
+        migrate(connection, int(found))
 
 
 def _check_version(found: int, engine: Engine) -> None:

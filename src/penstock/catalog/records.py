@@ -85,6 +85,8 @@ class HistoryRecord:
     seconds: float
     started_at: datetime
     error: str | None = None
+    details: Mapping[str, Any] | None = None
+    """Spark jobs, seconds by phase, bytes, and the estimates that the action was chosen by."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
@@ -120,6 +120,7 @@ history = Table(
     Column("seconds", Float, nullable=False),
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("error", Text),
+    Column("details", JSON),
 )  # fmt: skip
 
 leases = Table(

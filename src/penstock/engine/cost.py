@@ -16,7 +16,7 @@ START = 0.3
 MARGIN = 1.2
 """How much cheaper recomputing must look: it costs later readers of the node the comparison of two versions."""
 
-_LEAST_ROWS = 10_000
+LEAST_ROWS = 10_000
 """Fewer changed rows than this are never worth a recomputation."""
 
 PER_MILLION = {
@@ -28,7 +28,7 @@ PER_MILLION = {
     "window": (2.0, 10.0),
     "top_k": (0.3, 2.0),
 }
-"""By what a node is: rows one by one, joins, aggregates that merge, aggregates that recompute groups, windows, top-k."""
+"""By what a node is: rows one by one, joins, aggregates that merge or that recompute groups, windows, top-k."""
 
 _WRITE, _COMPARE = 0.5, 1.0
 """Seconds per million rows written, and per million rows of which two versions are compared."""
@@ -38,7 +38,8 @@ _WRITE, _COMPARE = 0.5, 1.0
 class Work:
     """What a node would have to do."""
 
-    kind: str
+    kinds: tuple[str, ...]
+    """What the node is made of, as in ``PER_MILLION``."""
     changed: int
     """Rows of the inputs that were added or removed."""
     rows: int
@@ -57,13 +58,16 @@ class Estimate:
 
     incremental: float
     full: float
+    raw: Mapping[str, float] = field(default_factory=dict)
+    """The same by action, before past refreshes corrected it."""
 
     @property
     def choice(self) -> str:
         return "FULL" if self.full * MARGIN < self.incremental else "INCREMENTAL"
 
-    def of(self, action: str) -> float:
-        return self.full if action == "FULL" else self.incremental
+    def __add__(self, other: Estimate) -> Estimate:
+        raw = {action: self.raw[action] + other.raw[action] for action in self.raw}
+        return Estimate(self.incremental + other.incremental, self.full + other.full, raw)
 
 
 @dataclass(frozen=True)
@@ -90,21 +94,18 @@ class Measured:
 def estimate(work: Work, measured: Measured | None = None) -> Estimate:
     """Seconds for a node.
 
-    >>> estimate(Work("aggregate", changed=10_000, rows=10_000_000, stored=1_000)).choice
+    >>> estimate(Work(("aggregate",), changed=10_000, rows=10_000_000, stored=1_000)).choice
     'INCREMENTAL'
-    >>> estimate(Work("aggregate", changed=5_000_000, rows=10_000_000, stored=1_000)).choice
+    >>> estimate(Work(("aggregate",), changed=5_000_000, rows=10_000_000, stored=1_000)).choice
     'FULL'
     """
     measured = measured or Measured()
-    read, maintained = (seconds / 1e6 for seconds in PER_MILLION[work.kind])
+    read = sum(PER_MILLION[kind][0] for kind in work.kinds) / 1e6
+    maintained = sum(PER_MILLION[kind][1] for kind in work.kinds) / 1e6
     written = min(work.stored, work.changed) if work.appended else min(work.stored, 4 * work.changed)
     full = START + work.rows * read + work.stored * _WRITE / 1e6
     if work.readers:
         full += 2 * work.stored * _COMPARE / 1e6
     incremental = START + work.changed * maintained + written * _WRITE / 1e6
-    return Estimate(incremental * measured.factor("INCREMENTAL"), full * measured.factor("FULL"))
-
-
-def is_open(work: Work) -> bool:
-    """Whether there is a choice at all."""
-    return work.changed >= _LEAST_ROWS and work.rows > 0
+    raw = {"INCREMENTAL": incremental, "FULL": full}
+    return Estimate(*(seconds * measured.factor(action) for action, seconds in raw.items()), raw)

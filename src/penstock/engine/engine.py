@@ -250,5 +250,5 @@ def _history(result: Result, report: ViewReport, world: World, started: datetime
     return HistoryRecord(
         result.number if result.number is not None else world.epoch, report.name.lower(), report.status,
         report.action, report.strategy, report.reason, report.rows_inserted, report.rows_deleted, report.seconds,
-        started, report.error,
+        started, report.error, report.details(),
     )  # fmt: skip

@@ -15,17 +15,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Catalog, Frontier, NodeRecord, Publication, World
+from penstock.engine import cost
+from penstock.engine.cost import Estimate
 from penstock.engine.definition import plan_nodes
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
-from penstock.engine.session import clean_message
+from penstock.engine.session import clean_message, jobs_so_far
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.errors import DefinitionError, InternalError, PenstockError
 from penstock.ivm.aggregate import Stored
 from penstock.ivm.materialize import Materializer
 from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
-from penstock.storage.changes import may_have_changed
+from penstock.storage.changes import Extent, extent, may_have_changed
+from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.view_table import create_table, restore
@@ -50,6 +53,7 @@ class Step:
     reason: str
     maintained: Maintained | None
     since: dict[str, int]
+    estimate: Estimate | None = None
     applied: Applied | None = None
     inserted: int = 0
     deleted: int = 0
@@ -67,6 +71,7 @@ class Result:
 class Epoch:
     def __init__(self, session: Callable[[], SparkSession], catalog: Catalog, world: World):
         self._get_session = session
+        self._spark: SparkSession | None = None
         self._waited = 0.0
         """Seconds spent on starting Spark, which are not any view's."""
         self._catalog = catalog
@@ -85,8 +90,12 @@ class Epoch:
             for name in request.nodes:
                 started = time.perf_counter() - self._waited
                 progress(f"refreshing {self._world.display_name(name)}")
-                report = self._node(name, request, result)
+                jobs = self._jobs()
+                with running(Clock()) as clock:
+                    report = self._node(name, request, result)
                 report.seconds = time.perf_counter() - self._waited - started
+                report.jobs, report.phases = self._jobs() - jobs, clock.seconds
+                report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written
                 result.reports[name] = report
         finally:
             self._materializer.release()
@@ -128,10 +137,16 @@ class Epoch:
         return self._inputs_or_none
 
     def _session(self) -> SparkSession:
-        started = time.perf_counter()
-        session = self._get_session()
-        self._waited += time.perf_counter() - started
-        return session
+        if self._spark is None:
+            started = time.perf_counter()
+            with phase("starting"):
+                self._spark = self._get_session()
+            self._waited += time.perf_counter() - started
+        return self._spark
+
+    def _jobs(self) -> int:
+        """How many Spark jobs there have been."""
+        return 0 if self._spark is None else jobs_so_far(self._spark)
 
     def _epoch_number(self) -> int:
         if self._number is None:
@@ -168,7 +183,7 @@ class Epoch:
             return self._failed(relation, PenstockError(f"{type(problem).__name__}: {problem}"), step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
-        return ViewReport(name, step.action, step.reason, strategy, step.inserted, step.deleted)
+        return ViewReport(name, step.action, step.reason, strategy, step.inserted, step.deleted, estimate=step.estimate)
 
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
@@ -217,7 +232,43 @@ class Epoch:
             return step("NO_DATA", "NO_CHANGE")
         if maintained is None:
             return step("FULL", str(node.details["reason_code"]))
-        return step("INCREMENTAL", "CHANGED")
+        chosen = step("INCREMENTAL", "CHANGED")
+        self._weigh(chosen)
+        return chosen
+
+    def _weigh(self, step: Step) -> None:
+        """Under the policy AUTO a change that is too large to be worth maintaining makes the node recompute."""
+        owners = [view for view in self._world.views.values() if step.node.name in view.nodes]
+        if step.maintained is None or any(view.policy != "AUTO" for view in owners):
+            return
+        inputs = [self._relations[name] for name in step.node.inputs]
+        rows = sum(r.after.rows for r in inputs if r.after is not None)
+        if rows < cost.LEAST_ROWS:
+            return
+        extents = [self._extent(r, step.since[r.name]) for r in inputs]
+        stored = Snapshot(step.node.path, step.node.version).rows
+        work = cost.Work(
+            step.maintained.kinds, sum(e.added + e.removed for e in extents), rows, stored,
+            appended=not any(e.removed for e in extents), readers=bool(self._graph.readers(step.node.name)),
+        )  # fmt: skip
+        if work.changed < cost.LEAST_ROWS:
+            return
+        past = [(r.action, r.seconds, r.details or {}) for r in self._catalog.history(owners[0].key, 20)]
+        step.estimate = cost.estimate(work, cost.Measured.of(past))
+        if step.estimate.choice == "FULL":
+            step.action, step.reason = "FULL", "CHEAPER"
+
+    def _extent(self, relation: Relation, since: int) -> Extent:
+        """About how many rows of an input changed; exactly, if it was maintained in this epoch."""
+        assert relation.after is not None
+        if relation.in_memory and relation.before == since:
+            return relation.extent
+        if relation.after.version == since:
+            return Extent(0, 0)
+        try:
+            return extent(Snapshot(relation.path, since), relation.after)
+        except HistoryGone:
+            return Extent(relation.after.rows, relation.after.rows)
 
     def _unchanged(self, name: str, since: int) -> bool:
         """Whether an input is known, without reading anything, to be as the node left it."""
@@ -275,6 +326,7 @@ class Epoch:
             return
         step.inserted, step.deleted = change.totals(WEIGHT)
         relation.in_memory = True
+        relation.extent = Extent(step.inserted, step.deleted)
         if not step.inserted and not step.deleted:
             relation.after = published
             return
@@ -295,7 +347,8 @@ class Epoch:
         else:
             rows = self._query_rows(step.node)
         base = self._base(step.node)
-        step.applied = replace_all(base, rows, node=step.node.name, epoch=self._epoch_number())
+        keys = step.maintained.keys if step.maintained is not None else None
+        step.applied = replace_all(base, rows, keys, node=step.node.name, epoch=self._epoch_number())
         relation.after = Snapshot(step.node.path, step.applied.version)
         step.inserted, step.deleted = relation.after.rows, base.rows
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.engine.cost import Estimate
 
 SUCCEEDED, FAILED, SKIPPED = "SUCCEEDED", "FAILED", "SKIPPED"
 _WEIGHT = {"SKIP": 0, "NO_DATA": 1, "INCREMENTAL": 2, "FULL": 3, "REINITIALIZE": 4}
@@ -30,6 +33,31 @@ class ViewReport:
     seconds: float = 0.0
     status: str = SUCCEEDED
     error: str | None = None
+    jobs: int = 0
+    """Spark jobs."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds by phase: planning, reading, computing, writing, committing."""
+    bytes_read: int = 0
+    """The size of the files that were opened."""
+    bytes_written: int = 0
+    estimate: Estimate | None = None
+    """What maintaining and recomputing were expected to take, when there was a choice."""
+
+    def details(self) -> dict[str, Any]:
+        """What the history keeps beside the columns of its own."""
+        known: dict[str, Any] = {
+            "jobs": self.jobs,
+            "phases": {name: round(seconds, 4) for name, seconds in self.phases.items()},
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+        }
+        if self.estimate is not None:
+            known["estimate"] = {
+                "incremental": round(self.estimate.incremental, 3),
+                "full": round(self.estimate.full, 3),
+                "raw": {action: round(seconds, 3) for action, seconds in self.estimate.raw.items()},
+            }
+        return known
 
     def __str__(self) -> str:
         rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,}"
@@ -75,7 +103,12 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         own = replace(own, status=FAILED, action=broken.action, reason=broken.reason, error=broken.error)
     heaviest = max([own, *hidden], key=lambda r: _WEIGHT[r.action])
     leading = heaviest if own.status == SUCCEEDED and _WEIGHT[heaviest.action] > _WEIGHT[own.action] else own
+    every = [own, *hidden]
+    estimates = [r.estimate for r in every if r.estimate is not None]
     return ViewReport(
         name, leading.action, leading.reason, own.strategy, own.rows_inserted, own.rows_deleted,
-        own.seconds + sum(r.seconds for r in hidden), own.status, own.error,
+        sum(r.seconds for r in every), own.status, own.error, sum(r.jobs for r in every),
+        {phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
+        sum(r.bytes_read for r in every), sum(r.bytes_written for r in every),
+        sum(estimates[1:], estimates[0]) if estimates else None,
     )  # fmt: skip

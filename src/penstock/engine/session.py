@@ -228,6 +228,16 @@ def check_java() -> None:
         raise SparkError(f"Spark needs Java 17 or newer, and {java!r} is Java {match.group(1)}. {JAVA_HELP}")
 
 
+def jobs_so_far(session: SparkSession) -> int:
+    """How many jobs Spark has run in this process; zero where it does not tell, as in Spark Connect."""
+    try:
+        context = session.sparkContext
+        group = context.getLocalProperty("spark.jobGroup.id")
+        return max(context.statusTracker().getJobIdsForGroup(group), default=-1) + 1
+    except PySparkException:
+        return 0
+
+
 @contextmanager
 def spark_errors(what: str, names: dict[str, str] | None = None) -> Iterator[None]:
     """Turn Spark's exceptions into ``QueryError``: its message, without the stack, and with the user's names."""

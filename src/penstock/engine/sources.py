@@ -14,7 +14,8 @@ from penstock.ivm.materialize import LOCAL_ROWS, Materialized, Materializer
 from penstock.plan.operators import Scan
 from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.arrow import nullable
-from penstock.storage.changes import Change, read_change
+from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
+from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, narrowed, with_weight
@@ -32,6 +33,8 @@ class Relation:
     delta: Delta | None = None
     in_memory: bool = False
     """Whether ``delta`` is the change from ``before`` to ``after`` (None then means: nothing changed)."""
+    extent: Extent = NO_EXTENT
+    """How many rows that change adds and removes."""
     error: PenstockError | None = None
     columns: dict[int, set[str]] = field(default_factory=dict)
     """The columns that readers need, by the version up to which they have read."""
@@ -61,7 +64,8 @@ class Inputs:
         if since == relation.after.version:
             return None
         if (name, since) not in self._changes:
-            self._changes[name, since] = self._read(relation, since)
+            with phase("reading"):
+                self._changes[name, since] = self._read(relation, since)
         return self._changes[name, since]
 
     def _read(self, relation: Relation, since: int) -> Delta | None:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from penstock.storage.arrow import collected, fits_arrow, nullable
+from penstock.storage.clock import phase
 
 LOCAL_ROWS = 20_000
 
@@ -58,6 +59,10 @@ class Materializer:
 
     def materialize(self, frame: DataFrame, *, small: bool = False) -> Materialized:
         """Compute a frame. ``small``: its rows are known to be few, so nothing needs to be cached to count them."""
+        with phase("computing"):
+            return self._materialized(frame, small)
+
+    def _materialized(self, frame: DataFrame, small: bool) -> Materialized:
         if not fits_arrow(frame.schema):
             cached = frame.persist()
             self._cached.append(cached)

@@ -14,7 +14,7 @@ from penstock.ivm.keyed import Keyed
 from penstock.ivm.layout import Layout, layout_of
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.nodes import NodePlan
-from penstock.plan.operators import Aggregate, Distinct, TopK, Window
+from penstock.plan.operators import Aggregate, Distinct, Join, SidedJoin, TopK, Window, walk
 from penstock.storage.zset import consolidate, plain_rows
 
 
@@ -28,6 +28,19 @@ class Maintained:
     @property
     def mergeable(self) -> bool:
         return isinstance(self.layout, Layout) and self.layout.mergeable
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What the node is made of, in the words of the cost model."""
+        joins = ["join" for op in walk(self.plan.body) if isinstance(op, Join | SidedJoin)]
+        match self.layout, self.plan.body:
+            case Layout(), _:
+                return (*joins, "aggregate" if self.mergeable else "groups")
+            case Keyed(), Window():
+                return (*joins, "window")
+            case Keyed(), _:
+                return (*joins, "top_k")
+        return tuple(joins) or ("rows",)
 
     @property
     def keys(self) -> tuple[str, ...] | None:

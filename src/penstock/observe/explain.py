@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
+from penstock.observe.listings import estimate, phases
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,13 @@ def explain(
             f"{last.action}{how} ({last.reason}), +{last.rows_inserted:,} -{last.rows_deleted:,} rows, "
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
+        if last.details is not None:
+            done += f"\n    spent     {phases(last.details) or 'next to nothing'}, {last.details['jobs']} Spark jobs"
+            done += (
+                f"\n    moved     {last.details['bytes_read']:,} bytes read, {last.details['bytes_written']:,} written"
+            )
+            expected = estimate(last.details)
+            done += f"\n    expected  {expected}" if expected else ""
     constructs = dict.fromkeys((str(c), str(how)) for n in nodes for c, how in n.details.get("constructs", ()))
     if not view.incremental:
         constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}

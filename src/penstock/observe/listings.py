@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,14 +57,40 @@ def dependencies(world: World, name: str) -> Listing:
 def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
     rows = [
         (r.epoch, world.display_name(r.view), r.status, r.action, r.strategy, r.reason, r.rows_inserted, r.rows_deleted,
-         r.seconds, r.started_at, r.error)
+         r.seconds, *_details(r), r.started_at, r.error)
         for r in records
     ]  # fmt: skip
     return Listing(
         "epoch INT, view STRING, status STRING, action STRING, strategy STRING, reason STRING, rows_inserted BIGINT, "
-        "rows_deleted BIGINT, seconds DOUBLE, started_at TIMESTAMP, error STRING",
+        "rows_deleted BIGINT, seconds DOUBLE, jobs INT, bytes_read BIGINT, bytes_written BIGINT, phases STRING, "
+        "estimate STRING, started_at TIMESTAMP, error STRING",
         rows,
     )
+
+
+def _details(record: HistoryRecord) -> tuple[int | None, int | None, int | None, str | None, str | None]:
+    """What a refresh cost, in words where it is several numbers. A refresh of an older Penstock does not say."""
+    known = record.details
+    if known is None:
+        return None, None, None, None, None
+    return known["jobs"], known["bytes_read"], known["bytes_written"], phases(known), estimate(known)
+
+
+def phases(details: Mapping[str, Any]) -> str:
+    """
+    >>> phases({"phases": {"planning": 0.1, "reading": 0.0, "computing": 1.25}})
+    'planning 0.10 s, computing 1.25 s'
+    """
+    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in details["phases"].items() if seconds >= 0.005)
+
+
+def estimate(details: Mapping[str, Any]) -> str | None:
+    """
+    >>> estimate({"estimate": {"incremental": 0.5, "full": 3.0}})
+    'incremental 0.5 s, full 3.0 s'
+    """
+    expected = details.get("estimate")
+    return f"incremental {expected['incremental']:.1f} s, full {expected['full']:.1f} s" if expected else None
 
 
 def description(world: World, name: str) -> Listing:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from penstock.errors import PenstockError
+from penstock.storage.clock import phase
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.local_apply import LOCAL_TABLE_ROWS, added_rows, kept_rows, live_rows
 from penstock.storage.patch import (
@@ -34,7 +35,7 @@ from penstock.storage.patch import (
     touched_files,
 )
 from penstock.storage.reader import quoted, read_files
-from penstock.storage.view_table import commit, discard, write_files, write_table
+from penstock.storage.view_table import commit, discard, order_for_skipping, write_files, write_table
 from penstock.storage.zset import WEIGHT, copies, not_matching
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
@@ -53,6 +54,15 @@ class Applied:
 
 def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int) -> Applied:
     """Bring the table from one version to the next."""
+    with phase("writing"):
+        strategy, plan, adds = _written(spark, before, change, epoch)
+    return Applied(_commit(before, adds, plan, node, epoch), strategy)
+
+
+def _written(
+    spark: SparkSession, before: Snapshot, change: TableChange, epoch: int
+) -> tuple[str, Patch, list[AddAction]]:
+    """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
         strategy, plan, adds = "APPEND", Patch(), _write(spark, before, [], change, epoch)
     elif before.rows <= SMALL_TABLE_ROWS or not can_locate(before):
@@ -65,18 +75,22 @@ def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, 
         found = locate(spark, before, change)
         strategy, plan = _planned(before, change, found)
         adds = _write_found(spark, before, plan.rewritten, change, epoch, joined(before.deleted, found))
-    return Applied(_commit(before, adds, plan, node, epoch), strategy)
+    return strategy, plan, adds
 
 
-def replace_all(before: Snapshot, rows: DataFrame, *, node: str, epoch: int) -> Applied:
+def replace_all(
+    before: Snapshot, rows: DataFrame, keys: Sequence[str] | None = None, *, node: str, epoch: int
+) -> Applied:
     """Replace the whole content of the table."""
-    adds = write_files(rows, before.path, epoch)
+    with phase("writing"):
+        adds = write_files(rows, before.path, epoch, order_for_skipping(before.schema_json, keys))
     return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, epoch), "OVERWRITE")
 
 
 def _commit(before: Snapshot, adds: list[AddAction], plan: Patch, node: str, epoch: int) -> int:
     try:
-        return commit(before, adds, [*plan.rewritten, *plan.emptied], plan.marked, node=node, epoch=epoch)
+        with phase("committing"):
+            return commit(before, adds, [*plan.rewritten, *plan.emptied], plan.marked, node=node, epoch=epoch)
     except (PenstockError, OSError):  # it is known that nothing was committed
         discard(before.path, adds)
         raise
@@ -105,7 +119,8 @@ def _write(
     if replaced:
         rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
     count = _row_count(replaced) - change.deleted + change.inserted
-    return write_files(_files(rows, count), before.path, epoch) if count > 0 else []
+    order = order_for_skipping(before.schema_json, change.keys)
+    return write_files(_files(rows, count), before.path, epoch, order) if count > 0 else []
 
 
 def _write_found(
@@ -127,7 +142,8 @@ def _write_found(
         rows = read_files(spark, before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
     newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)
     count = _row_count(replaced) - newly + change.inserted
-    return write_files(_files(rows, count), before.path, epoch) if count > 0 else []
+    order = order_for_skipping(before.schema_json, change.keys)
+    return write_files(_files(rows, count), before.path, epoch, order) if count > 0 else []
 
 
 def _row_count(files: Sequence[DataFile]) -> int:

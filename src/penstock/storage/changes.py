@@ -42,6 +42,26 @@ _SMALL_BYTES = 256 * 1024
 NOTHING = Change("NONE", None, append_only=True)
 
 
+@dataclass(frozen=True)
+class Extent:
+    """About how many rows came and went between two versions, told from the sizes of files alone."""
+
+    added: int
+    removed: int
+
+
+NO_EXTENT = Extent(0, 0)
+
+
+def extent(before: Snapshot, after: Snapshot) -> Extent:
+    """A file that was rewritten counts whole, since it would be read whole."""
+    old = {file.path: file.rows or 0 for file in before.files}
+    new = {file.path: file.rows or 0 for file in after.files}
+    hidden = sum(max(rows - new[path], 0) for path, rows in old.items() if path in new)
+    added = sum(rows for path, rows in new.items() if path not in old)
+    return Extent(added, hidden + sum(rows for path, rows in old.items() if path not in new))
+
+
 def may_have_changed(after: Snapshot, since: int) -> bool:
     """Whether the log shows a change of data since a version. It is asked before Spark is."""
     if since == after.version:

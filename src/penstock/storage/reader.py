@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.storage.arrow import local_frame
+from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import as_words
 from penstock.storage.delta_log import Snapshot, name_of
 
@@ -100,6 +101,7 @@ def _read_plain(
         return frame.selectExpr(*[quoted(c) for c in schema.names], *location)
 
     names = {name_of(file) for file in files}
+    moved(read=sum(file.size for file in snapshot.files if file.name in names))
     hidden = {name_of(file): rows for file, rows in deleted.items() if rows and name_of(file) in names}
     if not hidden:
         return shown(read(files)) if location else read(files)

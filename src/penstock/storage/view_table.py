@@ -25,10 +25,12 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
 from penstock.errors import PenstockError, WarehouseError
+from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import describe, file_name, unique_id
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, table_uri
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import VersionTaken, enabling, marked, now, put, removed, said
+from penstock.storage.reader import quoted
 
 _LONGEST_TEXT = 32
 _EPOCH = "penstock.epoch"
@@ -43,9 +45,13 @@ def create_table(path: str, schema_json: str, name: str) -> int:
     return int(table.version())
 
 
-def write_files(frame: DataFrame, path: str, epoch: int) -> list[AddAction]:
-    """Write rows as Parquet files into the table's directory; nothing is visible until they are committed."""
+def write_files(frame: DataFrame, path: str, epoch: int, order: Sequence[str] = ()) -> list[AddAction]:
+    """Write rows as Parquet files into the table's directory; nothing is visible until they are committed.
+
+    ``order``: columns that each file is sorted by, so that a reader who looks for a few keys can skip most of it.
+    """
     folder = _folder(epoch)
+    frame = frame.sortWithinPartitions(*[quoted(c) for c in order]) if order else frame
     try:
         frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(f"{path}/{folder}")
     except Exception:
@@ -79,6 +85,7 @@ def _added(path: str, folder: str) -> list[AddAction]:
         footer = pq.read_metadata(info.path, filesystem=filesystem)
         if footer.num_rows:
             adds.append(AddAction(f"{folder}/{info.base_name}", info.size, {}, now(), True, _statistics(footer)))
+    moved(written=sum(add.size for add in adds))
     return adds
 
 
@@ -261,3 +268,10 @@ def _is_simple(value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
+
+
+def order_for_skipping(schema_json: str, keys: Sequence[str] | None) -> list[str]:
+    """The keys in the order to sort by: times first, since what changes is mostly recent. Maps have no order."""
+    types = {field["name"]: field["type"] for field in json.loads(schema_json)["fields"]}
+    plain = [key for key in keys or () if isinstance(types[key], str)]
+    return sorted(plain, key=lambda key: types[key] not in ("timestamp", "timestamp_ntz", "date"))

@@ -1,0 +1,20 @@
+"""Bringing a catalog that an older Penstock made up to date, one schema version after the other."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, text, update
+
+from penstock.catalog.tables import SCHEMA_VERSION, settings
+
+MIGRATIONS: dict[int, list[str]] = {
+    2: ["ALTER TABLE history ADD COLUMN details JSON"],
+}
+"""What each version asks of a catalog of the version before it."""
+
+
+def migrate(connection: Connection, found: int) -> None:
+    """Run what is missing, in the transaction that the connection is in."""
+    for version in range(found + 1, SCHEMA_VERSION + 1):
+        for statement in MIGRATIONS[version]:
+            connection.execute(text(statement))
+    connection.execute(update(settings).where(settings.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))

@@ -1,0 +1,80 @@
+"""Where the time of a refresh goes, and how many bytes it moves. What runs without a clock is not measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+PHASES = ("planning", "reading", "computing", "writing", "committing")
+
+
+class Clock:
+    """Seconds by phase; what is in no other phase is planning, so they add up to the whole. Phases do not nest."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self.bytes_read = 0
+        """The size of the files that were opened; what statistics let a reader skip of them is not subtracted."""
+        self.bytes_written = 0
+        self._phase = "planning"
+        self._since = time.perf_counter()
+
+    def _pass(self) -> None:
+        now = time.perf_counter()
+        self.seconds[self._phase] += now - self._since
+        self._since = now
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        if name not in self.seconds:  # what is not part of the refresh, such as starting Spark
+            self._pass()
+            yield
+            self._since = time.perf_counter()
+            return
+        if self._phase != "planning":  # computing what is read is reading
+            yield
+            return
+        self._pass()
+        self._phase = name
+        try:
+            yield
+        finally:
+            self._pass()
+            self._phase = "planning"
+
+    def stop(self) -> None:
+        self._pass()
+
+
+_running: ContextVar[Clock | None] = ContextVar("clock", default=None)
+
+
+@contextmanager
+def running(clock: Clock) -> Iterator[Clock]:
+    """Measure what happens inside with this clock."""
+    token = _running.set(clock)
+    try:
+        yield clock
+    finally:
+        clock.stop()
+        _running.reset(token)
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """What happens inside belongs to a phase, if a clock is running."""
+    clock = _running.get()
+    if clock is None:
+        yield
+    else:
+        with clock.phase(name):
+            yield
+
+
+def moved(*, read: int = 0, written: int = 0) -> None:
+    clock = _running.get()
+    if clock is not None:
+        clock.bytes_read += read
+        clock.bytes_written += written
