@@ -108,4 +108,4 @@ def estimate(work: Work, measured: Measured | None = None) -> Estimate:
         full += 2 * work.stored * _COMPARE / 1e6
     incremental = START + work.changed * maintained + written * _WRITE / 1e6
     raw = {"INCREMENTAL": incremental, "FULL": full}
-    return Estimate(*(seconds * measured.factor(action) for action, seconds in raw.items()), raw)
+    return Estimate(incremental * measured.factor("INCREMENTAL"), full * measured.factor("FULL"), raw)
