@@ -293,7 +293,8 @@ def test_views_are_fresh_after_any_changes(db: penstock.Database, monkeypatch: p
         value = random.choice(["NULL", "-0.0D", "3.5", "x + 1"])
         db.sql(
             f"MERGE INTO t USING (SELECT id FROM range({step}, {1000 + step}, 41)) s ON t.id = s.id "
-            f"WHEN MATCHED THEN UPDATE SET x = {value} WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.id % 9, NULL)"
+            f"WHEN MATCHED THEN UPDATE SET x = {value} "
+            "WHEN NOT MATCHED THEN INSERT (id, k, x) VALUES (s.id, s.id % 9, NULL)"
         )
         if step == 2:
             _fail_to_publish(db, monkeypatch)
