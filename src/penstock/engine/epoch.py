@@ -29,7 +29,7 @@ from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import Extent, extent, may_have_changed
 from penstock.storage.clock import Clock, phase, running
-from penstock.storage.delta_log import HistoryGone, Snapshot
+from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest
 from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.view_table import create_table, restore
 from penstock.storage.zset import WEIGHT, Delta
@@ -330,7 +330,7 @@ class Epoch:
         if not step.inserted and not step.deleted:
             relation.after = published
             return
-        base = self._base(step.node)
+        base = self._base(step.node, published)
         table_change = TableChange(change.frame, step.inserted, step.deleted, step.maintained.keys, change.table)
         step.applied = apply_change(
             self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
@@ -365,8 +365,10 @@ class Epoch:
         rows = run_query(self._session(), view.query, frame)
         return rows.toDF(*[name for name, _, _ in view.columns])
 
-    def _base(self, node: NodeRecord) -> Snapshot:
+    def _base(self, node: NodeRecord, published: Snapshot | None = None) -> Snapshot:
         """The version to commit on: a new table for a new node; what a crash left behind is undone first."""
+        if published is not None and is_latest(published):
+            return published
         if node.version is None:
             create_table(node.path, node.schema_json, self._world.display_name(node.name))
             return Snapshot(node.path)

@@ -171,6 +171,13 @@ def table_uri(path: str) -> str:
     return f"file://{quote(path)}" if "://" not in path and set(path) & set("%#?") else path
 
 
+def is_latest(snapshot: Snapshot) -> bool:
+    """Whether no commit has followed, without reading the log again."""
+    filesystem, root = filesystem_of(snapshot.path)
+    following = filesystem.get_file_info(f"{root}/_delta_log/{snapshot.version + 1:020d}.json")
+    return bool(following.type == fs.FileType.NotFound)
+
+
 def latest_version(path: str) -> int:
     return Snapshot(path).version
 
