@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from penstock.catalog import Catalog, Frontier, HistoryRecord, NodeRecord, Publication, TableRecord, ViewRecord
 from penstock.catalog.tables import SCHEMA_VERSION, settings
@@ -173,6 +173,17 @@ def test_a_catalog_newer_than_the_code_is_refused_and_kept(catalog: Catalog, url
     with catalog.transaction(writes=True) as connection:
         connection.execute(version.values(value=str(SCHEMA_VERSION)))
     assert set(Catalog(url).world().tables) == {"t"}
+
+
+def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, url: str) -> None:
+    catalog.record([done("v", 1)])
+    with catalog.transaction(writes=True) as connection:
+        connection.execute(text("ALTER TABLE history DROP COLUMN details"))
+        connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="1"))
+    newer = Catalog(url)
+    newer.record([replace(done("v", 2), details={"jobs": 3})])
+    assert [record.details for record in newer.history("v")] == [{"jobs": 3}, None]
+    assert [record.epoch for record in Catalog(url).history("v")] == [2, 1]
 
 
 def test_two_writers_never_begin_the_same_epoch(catalog: Catalog, url: str) -> None:

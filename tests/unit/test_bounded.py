@@ -1,0 +1,59 @@
+"""Bounds of reads: every row with a touched key must fulfil them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlglot
+
+from penstock.ivm.touched import span_of
+from penstock.sql.query import parse_query
+from penstock.storage.bounded import MOST_VALUES, Span, superset
+
+
+@pytest.mark.parametrize(
+    ("values", "bound"),
+    [
+        ([1, 2, 2, None], "(`c` IN (1, 2) OR `c` IS NULL)"),
+        ([None, None], "(false OR `c` IS NULL)"),
+        (list(range(MOST_VALUES + 1)), f"(`c` >= 0 AND `c` <= {MOST_VALUES})"),
+        ([2**40], f"(`c` IN ({2**40}L))"),
+        (["it's", "a\\b"], r"(`c` IN ('it\'s', 'a\\b'))"),
+        ([Decimal("1.50")], "(`c` IN (1.50BD))"),
+        ([date(2024, 2, 29)], "(`c` IN (DATE'2024-02-29'))"),
+        ([datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)], "(`c` IN (TIMESTAMP_MICROS(1000000)))"),
+        ([True], "(`c` IN (true))"),
+    ],
+)
+def test_bounds(values: list[Any], bound: str) -> None:
+    column = pa.array(values, pa.int64()) if set(values) == {None} else pa.array(values)
+    assert superset(pa.table({"k": column}), {"k": Span("c")}) == bound
+
+
+@pytest.mark.parametrize("values", [[1.5], ["${x}"], [b"x"], [[1]], [f"s{i}" for i in range(MOST_VALUES + 1)]])
+def test_what_cannot_be_bounded_is_not(values: list[Any]) -> None:
+    assert superset(pa.table({"k": pa.array(values)}), {"k": Span("c")}) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "span"),
+    [
+        ("c1", Span("c1")),
+        ("DATE_TRUNC('hour', c1)", Span("c1", "2 HOUR")),
+        ("DATE_TRUNC('quarter', c1)", Span("c1", "6 MONTH")),
+        ("CAST(c1 AS DATE)", Span("c1", "2 DAY")),
+        ("c1 + 1", None),
+        ("UPPER(c1)", None),
+    ],
+)
+def test_spans(expression: str, span: Span | None) -> None:
+    assert span_of(sqlglot.parse_one(expression, dialect="spark")) == span
+
+
+def test_the_span_of_a_tumbling_window() -> None:
+    query = parse_query("SELECT 1 AS one FROM t GROUP BY TUMBLE(c1, INTERVAL '1 minute')")
+    assert span_of(query.args["group"].expressions[0]) == Span("c1", "120000000 MICROSECOND")

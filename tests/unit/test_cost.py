@@ -1,0 +1,46 @@
+"""Maintain or recompute: the arithmetic, without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.engine.cost import PER_MILLION, Estimate, Measured, Work, estimate
+
+
+@pytest.mark.parametrize("kind", PER_MILLION)
+def test_a_small_change_is_maintained_and_half_a_table_recomputed(kind: str) -> None:
+    rows = 10_000_000
+    small = Work((kind,), changed=rows // 100, rows=rows, stored=rows // 10)
+    large = Work((kind,), changed=rows // 2, rows=rows, stored=rows // 10)
+    assert estimate(small).choice == "INCREMENTAL"
+    assert estimate(large).choice == "FULL"
+
+
+def test_readers_that_wait_for_the_change_count_for_maintaining() -> None:
+    alone = Work(("rows",), changed=2_000_000, rows=10_000_000, stored=5_000_000)
+    assert estimate(alone).choice == "FULL"
+    read = Work(("rows",), changed=2_000_000, rows=10_000_000, stored=5_000_000, readers=True)
+    assert estimate(read).full > estimate(alone).full
+
+
+def test_what_refreshes_took_corrects_the_estimate() -> None:
+    work = Work(("join",), changed=300_000, rows=1_000_000, stored=1_000)
+    assert estimate(work).choice == "FULL"
+    raw = estimate(work).raw
+    past = [("FULL", 3 * raw["FULL"], {"estimate": {"raw": raw}}), ("INCREMENTAL", raw["INCREMENTAL"], {})]
+    measured = Measured.of(past)
+    assert measured.factors == {"FULL": pytest.approx(3.0)}
+    assert measured.factor("INCREMENTAL") == measured.factor("FULL"), "the machine is as slow for both"
+    both = Measured.of([*past, ("INCREMENTAL", raw["INCREMENTAL"] / 2, {"estimate": {"raw": raw}})])
+    assert estimate(work, both).choice == "INCREMENTAL"
+
+
+def test_one_odd_refresh_does_not_turn_everything_round() -> None:
+    raw = {"FULL": 1.0, "INCREMENTAL": 1.0}
+    measured = Measured.of([("FULL", 1000.0, {"estimate": {"raw": raw}})])
+    assert measured.factor("FULL") == 4.0
+
+
+def test_the_estimates_of_a_views_nodes_add_up() -> None:
+    one = Estimate(1.0, 2.0, {"INCREMENTAL": 1.0, "FULL": 2.0})
+    assert one + one == Estimate(2.0, 4.0, {"INCREMENTAL": 2.0, "FULL": 4.0})
