@@ -179,7 +179,7 @@ class Stage:
                     "Its times mean nothing. Please report this."
                 )
             for runner in runners:
-                if runner is not recomputed and runner.refuses([view]) is None:
+                if runner is not recomputed and runner.refuses(views) is None:
                     runner.check(view, expected)
 
     def _fallback(self) -> Recomputation:

@@ -43,7 +43,7 @@ class DuckDb(Contender):
                 self._compute(view)
             except duckdb.Error as problem:
                 self._refused[view] = str(problem).splitlines()[0]
-                self.remark = f"it cannot run {', '.join(self._refused)}"
+                self.remark = "; ".join(f"cannot run {name} ({why})" for name, why in self._refused.items())
 
     def follow(self) -> None:
         """Copy the rows of the tables that changed."""
