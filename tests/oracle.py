@@ -15,12 +15,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import VariantVal
+from pyspark.sql.types import StructField, StructType, VariantVal
 
 import penstock
 from penstock.catalog import Frontier, World
 from penstock.engine.report import Report
 from penstock.sql.query import spark_text, substitute_tables
+from penstock.storage.arrow import collected, nullable
 
 
 def assert_fresh(
@@ -131,9 +132,10 @@ def _kept(key: Any, compute: Callable[[], DataFrame]) -> DataFrame:
             _frames.clear()
         frame = compute()
         if not any("variant" in kind for kind in types(frame)):
-            head = frame.limit(_FEW + 1).toArrow()
+            head = collected(frame.limit(_FEW + 1))
             if head.num_rows <= _FEW:
-                frame = frame.sparkSession.createDataFrame(head, frame.schema)
+                fields = [StructField(f.name, nullable(f.dataType)) for f in frame.schema.fields]
+                frame = frame.sparkSession.createDataFrame(head, StructType(fields))
         _frames[key] = frame
     return _frames[key]
 
