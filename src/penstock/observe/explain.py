@@ -75,6 +75,17 @@ class Explanation:
         return f"recomputed in full at every change, because of {self.reason} ({self.reason_code})"
 
 
+def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a refresh cost, line by line."""
+    jobs = "1 Spark job" if details["jobs"] == 1 else f"{details['jobs']} Spark jobs"
+    lines = [
+        ("spent", f"{phases(details) or 'next to nothing'}; {jobs}"),
+        ("moved", f"{details['bytes_read']:,} bytes read, {details['bytes_written']:,} written"),
+    ]
+    expected = estimate(details)
+    return lines if expected is None else [*lines, ("expected", expected)]
+
+
 def explain(
     world: World,
     view: ViewRecord,
@@ -112,12 +123,7 @@ def explain(
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
         if last.details is not None:
-            done += f"\n    spent     {phases(last.details) or 'next to nothing'}, {last.details['jobs']} Spark jobs"
-            done += (
-                f"\n    moved     {last.details['bytes_read']:,} bytes read, {last.details['bytes_written']:,} written"
-            )
-            expected = estimate(last.details)
-            done += f"\n    expected  {expected}" if expected else ""
+            done += "".join(f"\n    {label:9} {text}" for label, text in _costs(last.details))
     constructs = dict.fromkeys((str(c), str(how)) for n in nodes for c, how in n.details.get("constructs", ()))
     if not view.incremental:
         constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}

@@ -34,6 +34,6 @@ class SparkSql(Spark):
             return str(super().cast_sql(expression, safe_prefix))
 
         def join_sql(self, expression: exp.Join) -> str:
-            if not any(value for key, value in expression.args.items() if key != "this"):
-                return f" INNER JOIN {self.sql(expression, 'this')}"  # a comma
+            if expression.kind == "CROSS" and not expression.args.get("on"):
+                return f" INNER JOIN {self.sql(expression, 'this')}"  # a comma, to Spark
             return str(super().join_sql(expression))
