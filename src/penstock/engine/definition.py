@@ -209,7 +209,7 @@ class _EmptyInputs:
     def delta(self, scan: Scan) -> Delta | None:
         return None
 
-    def keep(self, frame: DataFrame) -> Materialized:
+    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
         return Materialized(frame, None)
 
     def read(self, scan: Scan, moment: Moment) -> Rows:

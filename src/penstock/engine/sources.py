@@ -89,14 +89,14 @@ class Inputs:
     def _materialized(self, change: Change) -> Delta | None:
         assert change.rows is not None
         rows = change.rows if change.append_only else consolidate(change.rows, small=change.small)
-        result = self._materializer.materialize(rows, small=change.small)
+        result = self._materializer.materialize(rows, few=change.small)
         inserted, deleted = result.totals(WEIGHT)
         if not inserted and not deleted:
             return None
         return Delta(result.frame, append_only=deleted == 0, small=result.local, table=result.table)
 
-    def keep(self, frame: DataFrame) -> Materialized:
-        return self._materializer.materialize(frame)
+    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
+        return self._materializer.materialize(frame, few=few)
 
 
 class NodeInputs:
@@ -139,8 +139,8 @@ class NodeInputs:
         append_only = min(table.column(WEIGHT).to_pylist()) > 0
         return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table)
 
-    def keep(self, frame: DataFrame) -> Materialized:
-        return self._inputs.keep(frame)
+    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
+        return self._inputs.keep(frame, few=few)
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         relation = self._inputs[scan.relation]

@@ -144,20 +144,21 @@ def _valued(layout: Layout, groups: DataFrame, *more: str) -> DataFrame:
 def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, materializer: Materializer) -> Materialized:
     extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if not change.append_only else []
     partials = _partials_of(layout, change, extremes)
-    if change.small and stored.tiny:
-        merged = _merged(layout, partials, _under_keys(layout, stored.frame), extremes, one=True)
-        result = materializer.materialize(merged, small=True)
+    few = change.small or change.few
+    if few and stored.tiny:
+        merged = _merged(layout, partials, _under_keys(layout, stored.frame), extremes, one=change.small)
+        result = materializer.materialize(merged, few=True)
     else:
-        known = materializer.materialize(partials, small=change.small)
+        known = materializer.materialize(partials, few=few)
         groups = Touched(known, tuple(_keys(layout)))
         before = groups.of(_under_keys(layout, stored.frame)) if layout.keys else stored.frame
         merged = _merged(layout, known.frame, before, extremes, one=known.local and stored.small)
-        result = materializer.materialize(merged, small=known.local)
+        result = materializer.materialize(merged, few=known.local)
     if not (extremes and result.any(_STALE)):
         return result.without(_STALE)
     stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
     anew = weighted(_from_child(layout, context, stale), 1)
-    return materializer.materialize(consolidate(add([result.frame.drop(_STALE), anew])), small=result.local)
+    return materializer.materialize(consolidate(add([result.frame.drop(_STALE), anew])), few=result.local)
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:

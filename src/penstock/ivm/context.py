@@ -22,5 +22,5 @@ class Context(Protocol):
     def read(self, scan: Scan, moment: Moment) -> Rows:
         """The input at a moment."""
 
-    def keep(self, frame: DataFrame) -> Materialized:
-        """A frame that is read more than once, or whose rows must be known, computed once."""
+    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
+        """A frame that is read more than once, or whose rows must be known, computed once. ``few`` are expected."""

@@ -43,7 +43,11 @@ def delta(op: Join, context: Context) -> Delta | None:
     present = [change for change in changes if change is not None]
     if not present:
         return None
-    return Delta(add(terms), append_only=all(change.append_only for change in present))
+    return Delta(
+        add(terms),
+        append_only=all(change.append_only for change in present),
+        few=all(change.small or change.few for change in present),
+    )
 
 
 class _Term:
@@ -90,7 +94,7 @@ class _Term:
         """What is joined so far, computed; None when it is not small."""
         if self._context is None or self._local is not None:
             return self._local
-        kept = self._context.keep(self._frame)
+        kept = self._context.keep(self._frame, few=True)
         self._frame = kept.frame
         if not kept.local:
             self._context = None

@@ -67,4 +67,4 @@ def replaced(
         old = groups.of(old)
     old = weighted(old.select(*map(quoted, keyed.stored)), -1)
     change = consolidate(add([old, weighted(anew, 1)]))
-    return materializer.materialize(change, small=groups is not None and groups.local)
+    return materializer.materialize(change, few=groups is not None and groups.local)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -57,32 +59,43 @@ class Materializer:
     def __init__(self) -> None:
         self._cached: list[DataFrame] = []
 
-    def materialize(self, frame: DataFrame, *, small: bool = False) -> Materialized:
-        """Compute a frame. ``small``: its rows are known to be few, so nothing needs to be cached to count them."""
+    def materialize(self, frame: DataFrame, *, few: bool = False) -> Materialized:
+        """Compute a frame. ``few`` rows are expected: they are collected at once, and cached only if they are many."""
         with phase("computing"):
-            return self._materialized(frame, small)
+            if not fits_arrow(frame.schema):
+                return self._cache(frame)
+            table = _collected_if_few(frame) if few else None
+            if table is not None:
+                return Materialized(_local(frame, table), table)
+            cached = self._cache(frame)
+            head = collected(cached.frame.limit(LOCAL_ROWS + 1))
+            if head.num_rows > LOCAL_ROWS:
+                return cached
+            self._cached.remove(cached.frame)
+            local = Materialized(_local(frame, head), head)
+            cached.frame.unpersist()
+            return local
 
-    def _materialized(self, frame: DataFrame, small: bool) -> Materialized:
-        if not fits_arrow(frame.schema):
-            cached = frame.persist()
-            self._cached.append(cached)
-            return Materialized(cached, None)
-        if small:
-            table = collected(frame)
-            return Materialized(_local(frame.sparkSession, frame.schema, table), table)
-        cached = frame.persist()
-        head = collected(cached.limit(LOCAL_ROWS + 1))
-        if head.num_rows > LOCAL_ROWS:
-            self._cached.append(cached)
-            return Materialized(cached, None)
-        local = _local(frame.sparkSession, frame.schema, head)
-        cached.unpersist()
-        return Materialized(local, head)
+    def _cache(self, frame: DataFrame) -> Materialized:
+        self._cached.append(frame.persist())
+        return Materialized(self._cached[-1], None)
 
     def release(self) -> None:
         while self._cached:
             self._cached.pop().unpersist()
 
 
-def _local(spark: SparkSession, schema: StructType, table: pa.Table) -> DataFrame:
-    return spark.createDataFrame(table, StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields]))
+def _collected_if_few(frame: DataFrame) -> pa.Table | None:
+    """The rows; None if there are more than a driver should hold. Spark stops sending when there are far more."""
+    try:
+        table = collected(frame)
+    except (PySparkException, Py4JJavaError) as problem:
+        if "maxResultSize" not in str(problem):
+            raise
+        return None
+    return table if table.num_rows <= LOCAL_ROWS else None
+
+
+def _local(frame: DataFrame, table: pa.Table) -> DataFrame:
+    fields = [StructField(f.name, nullable(f.dataType)) for f in frame.schema.fields]
+    return frame.sparkSession.createDataFrame(table, StructType(fields))

@@ -73,7 +73,7 @@ class Maintained:
             return None
         rows = project.apply(change.frame, self.plan.outputs, weighted=True)
         rows = rows if change.append_only else consolidate(rows, small=change.small)
-        return materializer.materialize(rows, small=change.small)
+        return materializer.materialize(rows, few=change.small or change.few)
 
 
 def maintained_node(plan: NodePlan, types: Mapping[str, str]) -> Maintained:

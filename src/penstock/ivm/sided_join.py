@@ -50,7 +50,8 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
         nulls = [f"CAST(NULL AS {types[name].dataType.simpleString()}) AS {name}" for name in op.left.columns]
         frame = add([frame, alone.selectExpr(*nulls, *op.right.columns, WEIGHT)])
     grows = op.kind != "full" and right is None and left is not None and left.append_only
-    return Delta(frame.select(*op.columns, WEIGHT), append_only=grows)
+    few = all(change is None or change.small or change.few for change in (left, right))
+    return Delta(frame.select(*op.columns, WEIGHT), append_only=grows, few=few)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Cont
     found = right.frame.select(*sides.compared(sides.right))
     before = with_weight(_bounded(rules.evaluate(sides.left, context, "pre"), right.known, sides))
     affected = before.join(F.broadcast(found) if right.small else found, sides.on, "left_semi")
-    kept = context.keep(affected)
+    kept = context.keep(affected, few=right.small)
     old = _look_up(sides, kept.frame, kept.table, kept.local, rules.evaluate(sides.right, context, "pre"))
     changed = kept.frame if left is None else add([kept.frame, left.frame.select(*kept.frame.columns)])
     small = kept.local and (left is None or left.small)

@@ -67,7 +67,8 @@ def touched(change: Delta, keys: Sequence[str], materializer: Materializer) -> T
     if not keys:
         return None
     rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
-    return Touched(materializer.materialize(rows.select(*keys).distinct(), small=change.small), tuple(keys))
+    found = materializer.materialize(rows.select(*keys).distinct(), few=change.small or change.few)
+    return Touched(found, tuple(keys))
 
 
 def joining(frame: DataFrame, known: pa.Table | None, conditions: Iterable[exp.Expr]) -> DataFrame:

@@ -37,6 +37,7 @@ def delta(op: Union, context: Context) -> Delta | None:
         _stack(frames, op, weighted=True),
         append_only=all(change.append_only for change in present),
         small=all(change.small for change in present),
+        few=all(change.small or change.few for change in present),
     )
 
 

@@ -45,11 +45,15 @@ class Rows:
 
 @dataclass(frozen=True)
 class Delta:
-    """A change. ``append_only``: no weight is negative. ``small``: few rows, and local to the driver."""
+    """A change. ``append_only``: no weight is negative. ``small``: few rows, and local to the driver.
+
+    ``few``: made from small changes, so that few rows are expected; what they are joined with may be large.
+    """
 
     frame: DataFrame
     append_only: bool = False
     small: bool = False
+    few: bool = False
     table: pa.Table | None = None
     """The rows of a small change, where it is at hand."""
     known: pa.Table | None = None
