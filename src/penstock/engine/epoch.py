@@ -6,11 +6,13 @@ does not stop the others; what reads it is skipped and catches up in a later epo
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 
 from py4j.protocol import Py4JJavaError
+from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,7 +22,8 @@ from penstock.engine.cost import Estimate
 from penstock.engine.definition import plan_nodes
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
-from penstock.engine.session import clean_message, jobs_so_far
+from penstock.engine.session import clean_message, counting_jobs
+from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.errors import DefinitionError, InternalError, PenstockError
 from penstock.ivm.aggregate import Stored
@@ -72,8 +75,7 @@ class Epoch:
     def __init__(self, session: Callable[[], SparkSession], catalog: Catalog, world: World):
         self._get_session = session
         self._spark: SparkSession | None = None
-        self._waited = 0.0
-        """Seconds spent on starting Spark, which are not any view's."""
+        self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
         self._number: int | None = None
@@ -86,19 +88,18 @@ class Epoch:
         """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published."""
         self._pin(request)
         result = Result(None)
+        wanted = set(request.nodes)
+        graph = {name: [i for i in self._world.nodes[name].inputs if i in wanted] for name in request.nodes}
+
+        def begin(name: str) -> Work | None:
+            progress(f"refreshing {self._world.display_name(name)}")
+            return self._begin(name, request, result)
+
         try:
-            for name in request.nodes:
-                started = time.perf_counter() - self._waited
-                progress(f"refreshing {self._world.display_name(name)}")
-                jobs = self._jobs()
-                with running(Clock()) as clock:
-                    report = self._node(name, request, result)
-                report.seconds = time.perf_counter() - self._waited - started
-                report.jobs, report.phases = self._jobs() - jobs, clock.seconds
-                report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written
-                result.reports[name] = report
+            in_order(graph, begin, lambda work: inheritable_thread_target(self._session())(work))
         finally:
             self._materializer.release()
+        result.reports = {name: result.reports[name] for name in request.nodes}
         result.number = self._number
         for source, relation in self._relations.items():
             if source in self._world.tables and relation.after is not None:
@@ -130,32 +131,50 @@ class Epoch:
 
     @property
     def _inputs(self) -> Inputs:
-        if self._inputs_or_none is None:
-            self._inputs_or_none = Inputs(self._session(), self._materializer)
-            for relation in self._relations.values():
-                self._inputs_or_none.add(relation)
-        return self._inputs_or_none
+        with self._lock:
+            if self._inputs_or_none is None:
+                self._inputs_or_none = Inputs(self._session(), self._materializer)
+                for relation in self._relations.values():
+                    self._inputs_or_none.add(relation)
+            return self._inputs_or_none
 
     def _session(self) -> SparkSession:
-        if self._spark is None:
-            started = time.perf_counter()
-            with phase("starting"):
-                self._spark = self._get_session()
-            self._waited += time.perf_counter() - started
-        return self._spark
-
-    def _jobs(self) -> int:
-        """How many Spark jobs there have been."""
-        return 0 if self._spark is None else jobs_so_far(self._spark)
+        with self._lock:
+            if self._spark is None:
+                with phase("starting"):  # which is not any view's time
+                    self._spark = self._get_session()
+            return self._spark
 
     def _epoch_number(self) -> int:
-        if self._number is None:
-            self._number = self._catalog.begin_epoch()
-        return self._number
+        with self._lock:
+            if self._number is None:
+                self._number = self._catalog.begin_epoch()
+            return self._number
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
-    def _node(self, name: str, request: Request, result: Result) -> ViewReport:
+    def _begin(self, name: str, request: Request, result: Result) -> Work | None:
+        """Decide what to do with a node; gives the work if there is any."""
+        clock = Clock()
+        with running(clock):
+            step = self._prepared(name, request)
+        if isinstance(step, ViewReport):
+            result.reports[name] = _measured(step, clock, 0)
+            return None
+        if step.action != "NO_DATA":
+            return partial(self._work, step, clock, result)
+        with running(clock):
+            report = self._finished(step, result)
+        result.reports[name] = _measured(report, clock, 0)
+        return None
+
+    def _work(self, step: Step, clock: Clock, result: Result) -> None:
+        with running(clock), counting_jobs(self._session()) as jobs:
+            report = self._finished(step, result)
+        result.reports[step.node.name] = _measured(report, clock, jobs())
+
+    def _prepared(self, name: str, request: Request) -> Step | ViewReport:
+        """The step to take, or the report of a node that is not to be touched in this epoch."""
         node = self._world.nodes[name]
         relation = self._relations[name]
         if name in request.held:
@@ -168,22 +187,22 @@ class Epoch:
             relation.error = broken[0].error
             held = all(r.name in request.held for r in broken)
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
-        step: Step | None = None
         try:
             self._check_inputs(node)
-            step = self._decide(node, name in request.recompute)
+            return self._decide(node, name in request.recompute)
+        except Exception as problem:
+            return self._failed(relation, _as_error(problem))
+
+    def _finished(self, step: Step, result: Result) -> ViewReport:
+        try:
             self._execute(step)
-        except PenstockError as problem:
-            return self._failed(relation, problem, step)
-        except HistoryGone as problem:
-            return self._failed(relation, PenstockError(str(problem)), step)
-        except (PySparkException, Py4JJavaError) as problem:
-            return self._failed(relation, PenstockError(clean_message(problem, {})), step)
         except Exception as problem:  # whatever it is, it must not stop the other views
-            return self._failed(relation, PenstockError(f"{type(problem).__name__}: {problem}"), step)
+            return self._failed(self._relations[step.node.name], _as_error(problem), step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
-        return ViewReport(name, step.action, step.reason, strategy, step.inserted, step.deleted, estimate=step.estimate)
+        return ViewReport(
+            step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, estimate=step.estimate
+        )
 
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
@@ -392,3 +411,21 @@ class Epoch:
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
             result.publication.versions[name] = step.applied.version
+
+
+def _as_error(problem: Exception) -> PenstockError:
+    match problem:
+        case PenstockError():
+            return problem
+        case HistoryGone():
+            return PenstockError(str(problem))
+        case PySparkException() | Py4JJavaError():
+            return PenstockError(clean_message(problem, {}))
+    return PenstockError(f"{type(problem).__name__}: {problem}")
+
+
+def _measured(report: ViewReport, clock: Clock, jobs: int) -> ViewReport:
+    """The report with what the clock says."""
+    report.seconds, report.phases, report.jobs = sum(clock.seconds.values()), clock.seconds, jobs
+    report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written
+    return report

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -30,6 +31,8 @@ from penstock.errors import QueryError, SparkError
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JAVA_HELP = "Install it with 'sudo apt-get install openjdk-17-jre-headless' (macOS: 'brew install openjdk@17')."
 
+
+_JOB_GROUP = "spark.jobGroup.id"
 
 EXACT_DATES = {"spark.sql.datetime.java8API.enabled": "true"}
 """Delta's change feed and pushed filters take dates through Java objects; the old ones have no 10 October 1582."""
@@ -228,14 +231,26 @@ def check_java() -> None:
         raise SparkError(f"Spark needs Java 17 or newer, and {java!r} is Java {match.group(1)}. {JAVA_HELP}")
 
 
-def jobs_so_far(session: SparkSession) -> int:
-    """How many jobs Spark has run in this process; zero where it does not tell, as in Spark Connect."""
+@contextmanager
+def counting_jobs(session: SparkSession) -> Iterator[Callable[[], int]]:
+    """Gives a function that says how many Spark jobs ran inside; zero where Spark does not tell, as in Spark Connect.
+
+    Jobs are counted by their group: the caller's, if this thread has one, else one made for this.
+    """
     try:
         context = session.sparkContext
-        group = context.getLocalProperty("spark.jobGroup.id")
-        return max(context.statusTracker().getJobIdsForGroup(group), default=-1) + 1
     except PySparkException:
-        return 0
+        yield lambda: 0
+        return
+    given = context.getLocalProperty(_JOB_GROUP)
+    group = given or f"penstock-{uuid.uuid4().hex}"
+    tracker = context.statusTracker()
+    before = len(tracker.getJobIdsForGroup(group))
+    context.setLocalProperty(_JOB_GROUP, group)
+    try:
+        yield lambda: len(tracker.getJobIdsForGroup(group)) - before
+    finally:
+        context.setLocalProperty(_JOB_GROUP, given)  # type: ignore[arg-type]  # None takes it away
 
 
 @contextmanager

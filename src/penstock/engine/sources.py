@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from threading import Lock
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +49,7 @@ class Inputs:
         self._materializer = materializer
         self._relations: dict[str, Relation] = {}
         self._changes: dict[tuple[str, int], Delta | None] = {}
+        self._locks: dict[tuple[str, int], Lock] = {}
 
     def add(self, relation: Relation) -> None:
         self._relations[relation.name] = relation
@@ -63,10 +65,12 @@ class Inputs:
             return relation.delta
         if since == relation.after.version:
             return None
-        if (name, since) not in self._changes:
-            with phase("reading"):
-                self._changes[name, since] = self._read(relation, since)
-        return self._changes[name, since]
+        key = (name, since)
+        with self._locks.setdefault(key, Lock()):  # two nodes may ask for it at once
+            if key not in self._changes:
+                with phase("reading"):
+                    self._changes[key] = self._read(relation, since)
+            return self._changes[key]
 
     def _read(self, relation: Relation, since: int) -> Delta | None:
         assert relation.after is not None

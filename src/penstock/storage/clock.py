@@ -44,6 +44,9 @@ class Clock:
             self._pass()
             self._phase = "planning"
 
+    def start(self) -> None:
+        self._since = time.perf_counter()
+
     def stop(self) -> None:
         self._pass()
 
@@ -53,7 +56,8 @@ _running: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 @contextmanager
 def running(clock: Clock) -> Iterator[Clock]:
-    """Measure what happens inside with this clock."""
+    """Measure what happens inside with this clock; it may be run again."""
+    clock.start()
     token = _running.set(clock)
     try:
         yield clock
