@@ -29,7 +29,11 @@ def test_inputs_come_before_readers_and_every_node_once() -> None:
 
 def test_two_that_do_not_wait_for_each_other_run_at_once() -> None:
     meeting = threading.Barrier(2, timeout=10)
-    in_order({"b": [], "c": []}, lambda name: lambda: None if meeting.wait() is None else None, lane)
+
+    def work() -> None:
+        meeting.wait()
+
+    in_order({"b": [], "c": []}, lambda name: work, lane)
 
 
 def test_a_chain_stays_in_the_callers_thread() -> None:
