@@ -287,7 +287,7 @@ def test_views_are_fresh_after_any_changes(db: penstock.Database, monkeypatch: p
     db.create_view("sums", "SELECT k, COUNT(*) AS n, MAX(x) AS top FROM t GROUP BY k")
     db.create_view("bag", "SELECT k, IF(x > 50, -0.0D, x) AS x FROM t")
     db.create_view("late", "SELECT n, COUNT(*) AS groups FROM sums GROUP BY n")
-    for step in range(4):
+    for step in range(2):
         ids = ", ".join(map(str, random.sample(range(400), 8)))
         db.sql(f"DELETE FROM t WHERE id IN ({ids})")
         value = random.choice(["NULL", "-0.0D", "3.5", "x + 1"])
@@ -296,9 +296,9 @@ def test_views_are_fresh_after_any_changes(db: penstock.Database, monkeypatch: p
             f"WHEN MATCHED THEN UPDATE SET x = {value} "
             "WHEN NOT MATCHED THEN INSERT (id, k, x) VALUES (s.id, s.id % 9, NULL)"
         )
-        if step == 2:
+        if step == 0:
             _fail_to_publish(db, monkeypatch)
-        report = db.refresh() if step in (0, 3) else db.refresh("sums", "bag")
+        report = db.refresh("sums", "bag") if step == 0 else db.refresh()
         assert {report["sums"].strategy, report["bag"].strategy} == {"PATCH"}
         for view in ("sums", "bag"):
             assert_fresh(db, view, "INCREMENTAL")

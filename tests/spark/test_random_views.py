@@ -20,13 +20,13 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import assert_fresh
-from penstock.engine import epoch, sources
-from penstock.ivm import materialize
+from penstock.engine import sources
+from penstock.ivm import aggregate, materialize
 from penstock.storage import apply, changes
 from stories import Author, Story
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
-FEW = 2
+FEW = 1
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def sizes(story: Story) -> Iterator[None]:
     """What counts as a small table and a small change in this story."""
     with pytest.MonkeyPatch.context() as patch:
         if story.rewrite:
-            for module in (apply, sources, epoch):
+            for module in (apply, sources, aggregate):
                 patch.setattr(module, "SMALL_TABLE_ROWS", 0)
             if story.patch:
                 patch.setattr(apply, "cheaper", lambda **_: "PATCH")

@@ -16,7 +16,7 @@ START = 0.3
 MARGIN = 1.2
 """How much cheaper recomputing must look: it costs later readers of the node the comparison of two versions."""
 
-LEAST_ROWS = 10_000
+LEAST_ROWS = 50_000
 """Fewer changed rows than this are never worth a recomputation."""
 
 PER_MILLION = {

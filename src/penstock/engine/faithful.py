@@ -47,7 +47,7 @@ def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:
 
 
 def _optimized(frame: DataFrame) -> str:
-    """Spark's plan after it has simplified it, its numbers counted from one; a comma is an inner join."""
+    """Spark's plan after it has simplified it, its numbers counted from one, and two names for one thing made one."""
     spark = frame.sparkSession
     before = spark.conf.get(_WIDTH)
     spark.conf.set(_WIDTH, "100000")
@@ -58,4 +58,6 @@ def _optimized(frame: DataFrame) -> str:
     plan = text.split("== Optimized Logical Plan ==")[1].split("== Physical Plan ==")[0]
     numbers: dict[str, str] = {}
     plan = re.sub(r"#(\d+)", lambda found: f"#{numbers.setdefault(found[1], str(len(numbers)))}", plan)
+    plan = re.sub(r"\bdate_trunc\((\w+),", lambda found: found[0].lower(), plan)
+    plan = re.sub(r"\binstr\(([^(),]+), ([^(),]+)\)", r"locate(\2, \1, 1)", plan)
     return plan.replace("Join Cross", "Join Inner")

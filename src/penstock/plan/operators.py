@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from penstock.plan.unsupported import Unsupported
+from penstock.sql.dialect import SparkSql
 
 Named = tuple[str, exp.Expr]
 """An internal column name and the expression that gives its value."""
@@ -256,7 +257,7 @@ def render(expression: exp.Expr) -> str:
     'COALESCE(c1, 0) + 1'
     """
     try:
-        return expression.sql(dialect="spark", unsupported_level=ErrorLevel.RAISE, comments=False)
+        return expression.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE, comments=False)
     except UnsupportedError as problem:
         raise Unsupported("EXPRESSION", f"an expression that cannot be carried over ({problem})") from None
 

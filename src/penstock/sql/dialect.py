@@ -8,6 +8,8 @@ from sqlglot import exp
 from sqlglot.dialects import Spark
 from sqlglot.transforms import eliminate_distinct_on, preprocess, unnest_to_explode
 
+_OWN = (exp.WithinGroup, exp.TsOrDsAdd)
+
 
 class SparkSql(Spark):
     class Tokenizer(Spark.Tokenizer):
@@ -17,7 +19,7 @@ class SparkSql(Spark):
         """Writes what was read as it mostly was written: QUALIFY, WITHIN GROUP, IS NOT NULL, DATE'..' stay."""
 
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
-            **{kind: text for kind, text in Spark.Generator.TRANSFORMS.items() if kind is not exp.WithinGroup},
+            **{kind: text for kind, text in Spark.Generator.TRANSFORMS.items() if kind not in _OWN},
             exp.Select: preprocess([eliminate_distinct_on, unnest_to_explode]),
         }
 
@@ -32,6 +34,18 @@ class SparkSql(Spark):
             if isinstance(value, exp.Literal) and value.is_string and kind == exp.DataType.Type.DATE:
                 return f"DATE{self.sql(value)}"
             return str(super().cast_sql(expression, safe_prefix))
+
+        def log_sql(self, expression: exp.Log) -> str:
+            base, value = expression.this, expression.expression
+            if value is not None and isinstance(base, exp.Literal) and base.this in ("2", "10"):
+                return f"LOG{base.this}({self.sql(value)})"  # the other form differs in the last bits
+            return str(super().log_sql(expression))
+
+        def tsordsadd_sql(self, expression: exp.TsOrDsAdd) -> str:
+            days = expression.expression
+            if isinstance(days, exp.Mul) and isinstance(days.right, exp.Neg) and days.right.this.this == "1":
+                return f"DATE_SUB({self.sql(expression, 'this')}, {self.sql(days.left)})"
+            return str(Spark.Generator.TRANSFORMS[exp.TsOrDsAdd](self, expression))
 
         def join_sql(self, expression: exp.Join) -> str:
             if expression.kind == "CROSS" and not expression.args.get("on"):
