@@ -2,24 +2,64 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects import Spark
 from sqlglot.transforms import eliminate_distinct_on, preprocess, unnest_to_explode
 
-_OWN = (exp.WithinGroup, exp.TsOrDsAdd)
+_VERBATIM = (
+    "LOG2", "LOG10", "INSTR", "DATE_SUB", "SPACE", "TO_UNIX_TIMESTAMP", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP",
+)  # fmt: skip
+"""Functions that sqlglot would spell by another, whose value may differ in the last bits."""
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_TYPE = exp.DataType.Type
+_SUFFIXES = {_TYPE.BIGINT: "L", _TYPE.SMALLINT: "S", _TYPE.TINYINT: "Y", _TYPE.DOUBLE: "D"}
+_PREFIXES = {
+    _TYPE.DATE: "DATE", _TYPE.TIMESTAMPTZ: "TIMESTAMP", _TYPE.TIMESTAMPLTZ: "TIMESTAMP_LTZ",
+    _TYPE.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
+}  # fmt: skip
+
+
+def _literal(cast: exp.Cast) -> str | None:
+    """1L and DATE'..' are read as casts; written as they were, Spark sees the same."""
+    value, kind = cast.this, cast.to.this
+    if not isinstance(value, exp.Literal):
+        return None
+    if value.is_string and kind == _TYPE.DECIMAL:
+        return f"{value.this}BD" if _is_type_of(value.this, cast.to) else None
+    if value.is_string:
+        plain = kind in _PREFIXES and not isinstance(cast, exp.TryCast) and set(value.this).isdisjoint("'\\")
+        return f"{_PREFIXES[kind]}'{value.this}'" if plain else None
+    return f"{value.this}{_SUFFIXES[kind]}" if kind in _SUFFIXES and _NUMBER.fullmatch(value.this) else None
+
+
+def _is_type_of(text: str, kind: exp.DataType) -> bool:
+    """Whether a decimal literal of this text has this type."""
+    if not _NUMBER.fullmatch(text):
+        return False
+    _, digits, exponent = Decimal(text).as_tuple()
+    scale = -int(exponent)
+    return [str(e) for e in kind.expressions] == [str(max(len(digits), scale)), str(scale)]
 
 
 class SparkSql(Spark):
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']  # 'it''s' is one string
 
+    class Parser(Spark.Parser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM
+        }
+
     class Generator(Spark.Generator):
         """Writes what was read as it mostly was written: QUALIFY, WITHIN GROUP, IS NOT NULL, DATE'..' stay."""
 
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
-            **{kind: text for kind, text in Spark.Generator.TRANSFORMS.items() if kind not in _OWN},
+            **{kind: text for kind, text in Spark.Generator.TRANSFORMS.items() if kind is not exp.WithinGroup},
             exp.Select: preprocess([eliminate_distinct_on, unnest_to_explode]),
         }
 
@@ -30,22 +70,13 @@ class SparkSql(Spark):
             return str(super().not_sql(expression))
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-            value, kind = expression.this, expression.to.this
-            if isinstance(value, exp.Literal) and value.is_string and kind == exp.DataType.Type.DATE:
-                return f"DATE{self.sql(value)}"
-            return str(super().cast_sql(expression, safe_prefix))
+            literal = None if safe_prefix else _literal(expression)
+            return literal or str(super().cast_sql(expression, safe_prefix))
 
-        def log_sql(self, expression: exp.Log) -> str:
-            base, value = expression.this, expression.expression
-            if value is not None and isinstance(base, exp.Literal) and base.this in ("2", "10"):
-                return f"LOG{base.this}({self.sql(value)})"  # the other form differs in the last bits
-            return str(super().log_sql(expression))
-
-        def tsordsadd_sql(self, expression: exp.TsOrDsAdd) -> str:
-            days = expression.expression
-            if isinstance(days, exp.Mul) and isinstance(days.right, exp.Neg) and days.right.this.this == "1":
-                return f"DATE_SUB({self.sql(expression, 'this')}, {self.sql(days.left)})"
-            return str(Spark.Generator.TRANSFORMS[exp.TsOrDsAdd](self, expression))
+        def concat_sql(self, expression: exp.Concat) -> str:
+            if all(isinstance(e, exp.Literal) and e.is_string for e in expression.expressions):
+                return self.sql(exp.Literal.string("".join(e.this for e in expression.expressions)))  # 'a' 'b'
+            return str(super().concat_sql(expression))
 
         def join_sql(self, expression: exp.Join) -> str:
             if expression.kind == "CROSS" and not expression.args.get("on"):
