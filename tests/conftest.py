@@ -28,6 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # The tests run hundreds of different queries on a few rows: compiling each would take longer than running it.
         keeper.spark.conf.set("spark.sql.codegen.wholeStage", "false")
         keeper.spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        keeper.spark.conf.set("spark.sql.adaptive.enabled", "false")
         yield keeper.spark
 
 

@@ -201,8 +201,6 @@ class _Sheet:
 
     def time(self, runner: Contender, views: Sequence[str], peaks: Peaks, *, keep: bool) -> None:
         gc.collect()
-        if isinstance(runner, Penstock):
-            runner.ready_to_count()
         peaks.reset()
         started = time.perf_counter()
         runner.refresh(views)
