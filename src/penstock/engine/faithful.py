@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.engine.relations import TempViews, spark_plan
+from penstock.errors import SqlError
 from penstock.sql.query import round_trip, substitute_tables, whole
 
 _WIDTH = "spark.sql.debug.maxToStringFields"
@@ -35,7 +36,7 @@ def is_faithful(spark: SparkSession, text: str, schemas: Mapping[str, StructType
                 spark.sql(substitute_tables(t, lambda name: views.names[name.lower()])) for t in (whole(text), *forms)
             )
             return any(o.sameSemantics(theirs) for o in ours) or _optimized(ours[0]) == _optimized(theirs)
-        except PySparkException:
+        except (PySparkException, SqlError):  # what we wrote cannot even be read
             return False
 
 
