@@ -79,7 +79,7 @@ def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a refresh cost, line by line."""
     jobs = "1 Spark job" if details["jobs"] == 1 else f"{details['jobs']} Spark jobs"
     lines = [
-        ("spent", f"{phases(details) or 'next to nothing'}; {jobs}"),
+        ("spent", f"{phases(details)}; {jobs}"),
         ("moved", f"{details['bytes_read']:,} bytes read, {details['bytes_written']:,} written"),
     ]
     expected = estimate(details)
@@ -122,7 +122,7 @@ def explain(
             f"{last.action}{how} ({last.reason}), +{last.rows_inserted:,} -{last.rows_deleted:,} rows, "
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
-        if last.details is not None:
+        if last.details is not None and last.action != "NO_DATA":
             done += "".join(f"\n    {label:9} {text}" for label, text in _costs(last.details))
     constructs = dict.fromkeys((str(c), str(how)) for n in nodes for c, how in n.details.get("constructs", ()))
     if not view.incremental:
