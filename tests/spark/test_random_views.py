@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import penstock
 from oracle import assert_fresh
 from penstock.engine import sources
-from penstock.ivm import aggregate, materialize
+from penstock.ivm import keyed, materialize
 from penstock.storage import apply, changes
 from stories import Author, Story
 
@@ -34,7 +34,7 @@ def sizes(story: Story) -> Iterator[None]:
     """What counts as a small table and a small change in this story."""
     with pytest.MonkeyPatch.context() as patch:
         if story.rewrite:
-            for module in (apply, sources, aggregate):
+            for module in (apply, sources, keyed):
                 patch.setattr(module, "SMALL_TABLE_ROWS", 0)
             if story.patch:
                 patch.setattr(apply, "cheaper", lambda **_: "PATCH")

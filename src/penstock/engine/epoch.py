@@ -26,7 +26,7 @@ from penstock.engine.session import clean_message, counting_jobs
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.errors import DefinitionError, InternalError, PenstockError
-from penstock.ivm.aggregate import Stored
+from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materializer
 from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
@@ -337,7 +337,7 @@ class Epoch:
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return
         published = Snapshot(step.node.path, step.node.version)
-        stored = Stored(read_snapshot(self._session(), published), published.rows)
+        stored = Stored(self._session(), published)
         change = step.maintained.delta(context, stored, self._materializer)
         if change is None:  # the inputs changed in columns that the node does not read
             step.action, step.reason = "NO_DATA", "NO_CHANGE"

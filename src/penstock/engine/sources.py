@@ -18,8 +18,9 @@ from penstock.storage.arrow import nullable
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.frames import select
 from penstock.storage.reader import quoted, read_snapshot, schema_of
-from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, narrowed, with_weight
+from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
 
 
 @dataclass
@@ -122,7 +123,7 @@ class NodeInputs:
         change = self._narrowed(change, sorted({stored for _, stored in scan.stored}))
         if change is None:
             return None
-        frame = change.frame.selectExpr(*_renamed(scan), WEIGHT)
+        frame = select(change.frame, *_renamed(scan), WEIGHT)
         return replace(change, frame=frame, table=None, known=_known(change.table, scan))
 
     def _narrowed(self, change: Delta, columns: list[str]) -> Delta | None:
@@ -149,21 +150,13 @@ class NodeInputs:
     def read(self, scan: Scan, moment: Moment) -> Rows:
         relation = self._inputs[scan.relation]
         assert relation.after is not None
-        since = self._since.get(scan.relation)
         if moment == "pre":
-            assert since is not None
-            return self._rows(self._snapshot(relation, since), scan)
-        if relation.in_memory and since == relation.before and since is not None:
-            before = self._rows(self._snapshot(relation, since), scan)
-            change = self.delta(scan)
-            if change is None:
-                return before
-            return Rows(add([with_weight(before), change.frame]), weighted=True, small=before.small and change.small)
+            return self._rows(self._snapshot(relation, self._since[scan.relation]), scan)
         return self._rows(relation.after, scan)
 
     def _rows(self, snapshot: Snapshot, scan: Scan) -> Rows:
         frame = read_snapshot(self._spark, snapshot, [stored for _, stored in scan.stored])
-        return Rows(frame.selectExpr(*_renamed(scan)), small=snapshot.rows <= SMALL_TABLE_ROWS)
+        return Rows(select(frame, *_renamed(scan)), small=snapshot.rows <= SMALL_TABLE_ROWS)
 
     def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)

@@ -9,7 +9,7 @@ reads:  the delta and the touched groups of the table; the child's rows of the g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -18,33 +18,16 @@ from pyspark.sql import functions as F
 from penstock.ivm import rules
 from penstock.ivm.accumulators import ROWS
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, replaced
+from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.touched import Touched, touched
+from penstock.ivm.touched import Touched, renamed, touched
 from penstock.plan.operators import Aggregate, Distinct, names_in, render
-from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage.frames import select
 from penstock.storage.reader import quoted
-from penstock.storage.zset import WEIGHT, Delta, add, consolidate, identity_of, plain_rows, weighted
+from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
 
 _OLD, _STALE = "__old", "__stale"
-_TINY_ROWS = 10_000
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A node's table before the epoch. ``small``: one task reads it fast; ``tiny``: faster than it finds keys in it."""
-
-    frame: DataFrame
-    rows: int
-
-    @property
-    def small(self) -> bool:
-        return self.rows <= SMALL_TABLE_ROWS
-
-    @property
-    def tiny(self) -> bool:
-        return self.rows <= _TINY_ROWS
 
 
 def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
@@ -58,7 +41,8 @@ def delta(layout: Layout, context: Context, stored: Stored, materializer: Materi
     change = rules.delta(_body(layout).child, context)
     if change is None:
         return None
-    rows = replace(change, frame=_arguments(layout, change.frame, WEIGHT))
+    known = renamed(change.known, [(name, e) for name, e, _ in layout.keys])
+    rows = replace(change, frame=_arguments(layout, change.frame, WEIGHT), known=known)
     if layout.mergeable:
         return _merge(layout, context, rows, stored, materializer)
     return _recompute(layout, context, rows, stored, materializer)
@@ -77,7 +61,7 @@ def _arguments(layout: Layout, frame: DataFrame, *extra: str) -> DataFrame:
         arguments = [f"{m.argument_sql()} AS {m.argument}" for m in layout.measures]
     else:
         arguments = sorted(set().union(*(names_in(m.function) for m in layout.measures)))
-    return frame.selectExpr(*keys, *arguments, *extra)
+    return select(frame, *keys, *arguments, *extra)
 
 
 def _keys(layout: Layout) -> list[str]:
@@ -96,7 +80,7 @@ def _grouped(layout: Layout, rows: DataFrame, *, small: bool) -> DataFrame:
         return _finalised(layout, groups)
     values = [f"{render(m.function)} AS {m.name}" for m in layout.measures]
     groups = rows.groupBy(*_keys(layout)).agg(*_expressions(values))
-    return groups.selectExpr(*[_stored_columns(layout)[name] for name in layout.stored])
+    return select(groups, *[_stored_columns(layout)[name] for name in layout.stored])
 
 
 def _expressions(texts: Sequence[str]) -> list[Column]:
@@ -128,14 +112,14 @@ def _state_names(layout: Layout) -> list[str]:
 def _finalised(layout: Layout, groups: DataFrame) -> DataFrame:
     """Stored columns from keys and state: measures get their values, then the outputs are projected."""
     columns = _stored_columns(layout)
-    return _valued(layout, groups).selectExpr(*[columns[name] for name in layout.stored])
+    return select(_valued(layout, groups), *[columns[name] for name in layout.stored])
 
 
 def _valued(layout: Layout, groups: DataFrame, *more: str) -> DataFrame:
     """Keys, the measures' values, the state as ``__s0``, .., and ``more``."""
     values = [f"{m.value()} AS {m.name}" for m in layout.measures]
     state = [f"{quoted(name)} AS __s{i}" for i, name in enumerate(_state_names(layout))]
-    return groups.selectExpr(*_keys(layout), *values, *state, *more)
+    return select(groups, *_keys(layout), *values, *state, *more)
 
 
 # -- by merging -------------------------------------------------------------------------------------------------------
@@ -157,14 +141,15 @@ def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, mate
     if not (extremes and result.any(_STALE)):
         return result.without(_STALE)
     stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
-    anew = weighted(_from_child(layout, context, stale), 1)
-    return materializer.materialize(consolidate(add([result.frame.drop(_STALE), anew])), few=result.local)
+    anew = _from_child(layout, context, stale)
+    total = add([result.frame.drop(_STALE), weighted(anew.frame, 1)])
+    return materializer.materialize(consolidate(total, small=result.local and anew.small), few=result.local)
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:
     """The keys of the groups that must be recomputed, under their internal names."""
     names = {name: stored for name, _, stored in layout.keys}
-    frame = result.frame.where(_STALE).selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in names.items()])
+    frame = select(result.frame.where(_STALE), *[f"{quoted(stored)} AS {name}" for name, stored in names.items()])
     if result.table is None:
         return Materialized(frame, None)
     rows = result.table.filter(result.table.column(_STALE))
@@ -173,7 +158,7 @@ def _stale_groups(layout: Layout, result: Materialized) -> Materialized:
 
 def _under_keys(layout: Layout, table: DataFrame) -> DataFrame:
     """The table with its keys under their internal names too."""
-    return table.selectExpr("*", *[f"{quoted(stored)} AS {name}" for name, _, stored in layout.keys])
+    return select(table, "*", *[f"{quoted(stored)} AS {name}" for name, _, stored in layout.keys])
 
 
 def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> DataFrame:
@@ -189,7 +174,7 @@ def _merged(
     """The rows of the groups that change: the old with weight -1, the new with +1; stale ones get no new row here."""
     state = _state_names(layout)
     old = f"STRUCT({', '.join(map(quoted, layout.stored))}) AS {_OLD}"
-    before = before.selectExpr(*_keys(layout), *map(quoted, state), old)
+    before = select(before, *_keys(layout), *map(quoted, state), old)
     both = partials.unionByName(before, allowMissingColumns=True)
     merges = [f"COALESCE(SUM({ROWS}), 0L) AS {ROWS}"]
     merges += [f"CAST({c.part.merge}({quoted(c.stored)}) AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
@@ -206,7 +191,7 @@ def _merged(
     )
     groups = (both.coalesce(1) if one else both).groupBy(*_keys(layout)).agg(*_expressions(merges))
     # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
-    marked = groups.selectExpr(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
+    marked = select(groups, *_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
     changed = marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
     exists = f"{ROWS} > 0 AND NOT {_STALE}" if layout.keys else f"NOT {_STALE}"
     columns = _stored_columns(layout)
@@ -216,7 +201,7 @@ def _merged(
         f"IF({_OLD} IS NULL, NULL, STRUCT({old}, -1L AS {WEIGHT}, {_STALE})), "
         f"IF({exists}, STRUCT({new}, 1L AS {WEIGHT}, {_STALE}), NULL)"
     )
-    return _valued(layout, changed, ROWS, _OLD, _STALE).selectExpr(f"INLINE(ARRAY_COMPACT(ARRAY({sides})))")
+    return select(_valued(layout, changed, ROWS, _OLD, _STALE), f"INLINE(ARRAY_COMPACT(ARRAY({sides})))")
 
 
 def _kind(measure: MeasureLayout) -> str:
@@ -250,7 +235,7 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
 # -- by recomputing groups --------------------------------------------------------------------------------------------
 
 
-def _from_child(layout: Layout, context: Context, groups: Touched | None) -> DataFrame:
+def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Rows:
     """These groups (all without) computed anew from the child after the epoch."""
     rows = rules.evaluate(_body(layout).child, context, "post")
     frame = rows.frame if groups is None else groups.bounded(rows.frame, {name: e for name, e, _ in layout.keys})
@@ -258,7 +243,7 @@ def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Dat
     if groups is not None:
         narrow = groups.matching(narrow)
     plain = plain_rows(replace(rows, frame=narrow))
-    return _grouped(layout, plain, small=rows.small)
+    return Rows(_grouped(layout, plain, small=rows.small), small=rows.small)
 
 
 def _recompute(
@@ -266,5 +251,4 @@ def _recompute(
 ) -> Materialized:
     keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys))
     groups = touched(change, keyed.names, materializer)
-    anew = _from_child(layout, context, groups)
-    return replaced(keyed, stored.frame, groups, anew, materializer)
+    return replaced(keyed, stored, groups, _from_child(layout, context, groups), materializer)

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Generate, render
+from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Delta, Rows
 
 
@@ -29,4 +30,4 @@ def delta(op: Generate, context: Context) -> Delta | None:
 
 def _generated(op: Generate, frame: DataFrame, *, weighted: bool) -> DataFrame:
     names = op.outputs[0] if len(op.outputs) == 1 else f"({', '.join(op.outputs)})"
-    return frame.selectExpr(*op.child.columns, *([WEIGHT] if weighted else []), f"{render(op.generator)} AS {names}")
+    return select(frame, *op.child.columns, *([WEIGHT] if weighted else []), f"{render(op.generator)} AS {names}")

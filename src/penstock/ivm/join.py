@@ -20,6 +20,7 @@ from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joining
 from penstock.plan.operators import Join, names_in, render
+from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Delta, Rows, add
 
 
@@ -75,7 +76,7 @@ class _Term:
         if not self._weights:
             return Rows(self._frame.select(*self._columns), weighted=False)
         product = f"{' * '.join(self._weights)} AS {WEIGHT}"
-        return Rows(self._frame.selectExpr(*self._columns, product), weighted=True)
+        return Rows(select(self._frame, *self._columns, product), weighted=True)
 
     def _join(self, rows: Rows, number: int) -> None:
         frame, weighted = _numbered(rows, number)

@@ -10,16 +10,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
-from penstock.storage.reader import quoted
-from penstock.storage.zset import add, consolidate, weighted
+from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage.delta_log import Snapshot
+from penstock.storage.frames import select
+from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.zset import Rows, add, consolidate, weighted
+
+_TINY_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A node's table before the epoch. ``small``: one task reads it fast; ``tiny``: faster than it finds keys in it."""
+
+    spark: SparkSession
+    snapshot: Snapshot
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        return read_snapshot(self.spark, self.snapshot)
+
+    @property
+    def rows(self) -> int:
+        return self.snapshot.rows
+
+    @property
+    def small(self) -> bool:
+        return self.rows <= SMALL_TABLE_ROWS
+
+    @property
+    def tiny(self) -> bool:
+        return self.rows <= _TINY_ROWS
 
 
 @dataclass(frozen=True)
@@ -51,20 +81,20 @@ class Keyed:
         columns = {name: f"{render(e)} AS {quoted(name)}" for name, e in self.node.outputs}
         for name, stored in self.keys:
             columns.setdefault(stored, f"{name} AS {quoted(stored)}")
-        return frame.selectExpr(*[columns[name] for name in self.stored])
+        return select(frame, *[columns[name] for name in self.stored])
 
     def under_keys(self, table: DataFrame) -> DataFrame:
         """The table with its keys under their internal names too."""
-        return table.selectExpr("*", *[f"{quoted(stored)} AS {name}" for name, stored in self.keys])
+        return select(table, "*", *[f"{quoted(stored)} AS {name}" for name, stored in self.keys])
 
 
 def replaced(
-    keyed: Keyed, table: DataFrame, groups: Touched | None, anew: DataFrame, materializer: Materializer
+    keyed: Keyed, stored: Stored, groups: Touched | None, anew: Rows, materializer: Materializer
 ) -> Materialized:
-    """The change of the table when these groups' rows become others."""
-    old = keyed.under_keys(table)
+    """The change of the table when these groups' rows (all without) become others."""
+    old = keyed.under_keys(stored.frame)
     if groups is not None:
         old = groups.of(old)
     old = weighted(old.select(*map(quoted, keyed.stored)), -1)
-    change = consolidate(add([old, weighted(anew, 1)]))
-    return materializer.materialize(change, few=groups is not None and groups.local)
+    change = consolidate(add([old, weighted(anew.frame, 1)]), small=stored.small and anew.small)
+    return materializer.materialize(change, few=stored.tiny if groups is None else groups.local)

@@ -5,7 +5,7 @@ A local relation costs Spark no job when it is read again, and its size is known
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,15 +17,21 @@ from pyspark.sql.types import StructField, StructType
 
 from penstock.storage.arrow import collected, fits_arrow, nullable
 from penstock.storage.clock import phase
+from penstock.storage.frames import select
 
 LOCAL_ROWS = 20_000
 
 
-@dataclass(frozen=True)
 class Materialized:
-    frame: DataFrame
-    table: pa.Table | None
-    """The rows, when they are few."""
+    """A frame that was computed. ``table`` has its rows when they are few; the frame is then made when asked for."""
+
+    def __init__(self, source: DataFrame, table: pa.Table | None):
+        self._source = source
+        self.table = table
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        return self._source if self.table is None else _local(self._source, self.table)
 
     @property
     def local(self) -> bool:
@@ -39,15 +45,17 @@ class Materialized:
 
     def without(self, column: str) -> Materialized:
         table = None if self.table is None else self.table.drop_columns([column])
-        return Materialized(self.frame.drop(column), table)
+        return Materialized(self._source.drop(column), table)
 
     def totals(self, weight: str) -> tuple[int, int]:
         """How many copies are added and how many removed."""
         if self.table is not None:
             weights = self.table.column(weight).to_pylist()
             return sum(w for w in weights if w > 0), -sum(w for w in weights if w < 0)
-        row = self.frame.selectExpr(
-            f"SUM(IF({weight} > 0, {weight}, 0)) AS added", f"SUM(IF({weight} < 0, -{weight}, 0)) AS removed"
+        row = select(
+            self.frame,
+            f"SUM(IF({weight} > 0, {weight}, 0)) AS added",
+            f"SUM(IF({weight} < 0, -{weight}, 0)) AS removed",
         ).first()
         assert row is not None
         return row["added"] or 0, row["removed"] or 0
@@ -66,15 +74,14 @@ class Materializer:
                 return self._cache(frame)
             table = _collected_if_few(frame) if few else None
             if table is not None:
-                return Materialized(_local(frame, table), table)
+                return Materialized(frame, table)
             cached = self._cache(frame)
             head = collected(cached.frame.limit(LOCAL_ROWS + 1))
             if head.num_rows > LOCAL_ROWS:
                 return cached
             self._cached.remove(cached.frame)
-            local = Materialized(_local(frame, head), head)
             cached.frame.unpersist()
-            return local
+            return Materialized(frame, head)
 
     def _cache(self, frame: DataFrame) -> Materialized:
         self._cached.append(frame.persist())

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from penstock.ivm import aggregate, project, rules, top_k, window
-from penstock.ivm.aggregate import Stored
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed
+from penstock.ivm.keyed import Keyed, Stored
 from penstock.ivm.layout import Layout, layout_of
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.nodes import NodePlan
@@ -65,9 +64,9 @@ class Maintained:
             case Layout() as layout, _:
                 return aggregate.delta(layout, context, stored, materializer)
             case Keyed() as keyed, Window():
-                return window.delta(keyed, context, stored.frame, materializer)
+                return window.delta(keyed, context, stored, materializer)
             case Keyed() as keyed, _:
-                return top_k.delta(keyed, context, stored.frame, materializer)
+                return top_k.delta(keyed, context, stored, materializer)
         change = rules.delta(self.plan.body, context)
         if change is None:
             return None

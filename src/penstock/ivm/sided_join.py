@@ -23,6 +23,7 @@ from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joining
 from penstock.plan.operators import Kind, Operator, SidedJoin, names_in, render
 from penstock.storage.arrow import loosened
+from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
 
 _RIGHT_WEIGHT = "__weight_of_right"
@@ -48,7 +49,7 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
         alone = _delta(_Sides("anti", op.right, op.left, op.conditions, None), right, left, context)
         types = rules.evaluate(op.left, context, "pre").frame.schema
         nulls = [f"CAST(NULL AS {types[name].dataType.simpleString()}) AS {name}" for name in op.left.columns]
-        frame = add([frame, alone.selectExpr(*nulls, *op.right.columns, WEIGHT)])
+        frame = add([frame, select(alone, *nulls, *op.right.columns, WEIGHT)])
     grows = op.kind != "full" and right is None and left is not None and left.append_only
     few = all(change is None or change.small or change.few for change in (left, right))
     return Delta(frame.select(*op.columns, WEIGHT), append_only=grows, few=few)
@@ -121,14 +122,12 @@ def _joined(sides: _Sides, left: DataFrame, right: Rows) -> DataFrame:
     if sides.kind in ("semi", "anti"):
         return left.join(right.frame, sides.on, _HOW[sides.kind])
     if sides.kind == "mark":
-        found = left.join(right.frame, sides.on, "left_semi").selectExpr("*", f"true AS {sides.mark}")
-        return found.unionByName(
-            left.join(right.frame, sides.on, "left_anti").selectExpr("*", f"false AS {sides.mark}")
-        )
+        found = select(left.join(right.frame, sides.on, "left_semi"), "*", f"true AS {sides.mark}")
+        return found.unionByName(select(left.join(right.frame, sides.on, "left_anti"), "*", f"false AS {sides.mark}"))
     frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
     pairs = left.join(frame, sides.on, _HOW[sides.kind])
     columns = [*sides.left.columns, *sides.right.columns]
     if WEIGHT not in left.columns:
         return pairs.select(*columns)
     times = f" * COALESCE({_RIGHT_WEIGHT}, 1L)" if right.weighted else ""
-    return pairs.selectExpr(*columns, f"COALESCE({WEIGHT}, 1L){times} AS {WEIGHT}")
+    return select(pairs, *columns, f"COALESCE({WEIGHT}, 1L){times} AS {WEIGHT}")

@@ -14,12 +14,13 @@ from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, replaced
+from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.window import orderable
 from penstock.plan.operators import TopK, render
+from penstock.storage.frames import select
 from penstock.storage.reader import quoted
-from penstock.storage.zset import WEIGHT, consolidate, copies, identity, plain_rows
+from penstock.storage.zset import WEIGHT, Rows, consolidate, copies, identity, plain_rows
 
 
 def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
@@ -28,19 +29,23 @@ def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
     return layout.project(_first(op, plain_rows(rules.evaluate(op.child, context, moment))))
 
 
-def delta(layout: Keyed, context: Context, table: DataFrame, materializer: Materializer) -> Materialized | None:
+def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
     op = _body(layout)
     change = rules.delta(op.child, context)
     if change is None:
         return None
-    known = table.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in layout.keys])
+    known = select(stored.frame, *[f"{quoted(stored)} AS {name}" for name, stored in layout.keys])
     rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
     stays = op.offset == 0 and (change.append_only or not _any_removed(known, rows.where(f"{WEIGHT} < 0")))
     if stays:
         candidates = known.unionByName(copies(rows.where(f"{WEIGHT} > 0")).select(*known.columns))
+        small = change.small and stored.small
     else:
-        candidates = plain_rows(rules.evaluate(op.child, context, "post"))
-    return replaced(layout, table, None, layout.project(_first(op, candidates)), materializer)
+        child = rules.evaluate(op.child, context, "post")
+        candidates, small = plain_rows(child), child.small
+    candidates = candidates.coalesce(1) if small else candidates
+    anew = Rows(layout.project(_first(op, candidates)), small=True)
+    return replaced(layout, stored, None, anew, materializer)
 
 
 def _body(layout: Keyed) -> TopK:
@@ -51,9 +56,9 @@ def _body(layout: Keyed) -> TopK:
 
 def _any_removed(known: DataFrame, removed: DataFrame) -> bool:
     """Whether one of the known rows is among the removed."""
-    mine = known.selectExpr(*[f"{identity(f)} AS __here{i}" for i, f in enumerate(known.schema.fields)])
+    mine = select(known, *[f"{identity(f)} AS __here{i}" for i, f in enumerate(known.schema.fields)])
     gone = removed.select(*known.columns)
-    theirs = gone.selectExpr(*[f"{identity(f)} AS __gone{i}" for i, f in enumerate(gone.schema.fields)])
+    theirs = select(gone, *[f"{identity(f)} AS __gone{i}" for i, f in enumerate(gone.schema.fields)])
     same = F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(known.columns))))
     return not mine.join(theirs, same, "left_semi").isEmpty()
 

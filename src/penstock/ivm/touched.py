@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,13 +24,17 @@ from pyspark.sql.types import (
 from sqlglot import exp
 
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.plan.operators import column, render
-from penstock.storage.bounded import Span, superset
+from penstock.plan.operators import Named, column, render
+from penstock.storage.bounded import Span, exactly, superset
 from penstock.storage.zset import Delta, consolidate, matching
 
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TUMBLE = re.compile(r"\w+\(MICROSECOND, -PMOD\(UNIX_MICROS\(CAST\((\w+) AS TIMESTAMP\)\), (\d+)\), \1\)")
+
+
+_MOST_KNOWN = 1_000
+"""Changed rows whose keys are taken as they are; of more, Spark finds those that really changed."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class Touched:
 
     def bounded(self, frame: DataFrame, expressions: Mapping[str, exp.Expr]) -> DataFrame:
         """The frame without rows that cannot have a touched key; the expressions say what the keys are over it."""
-        if self.keys.table is None:
+        plain = all(isinstance(e, exp.Column) for e in expressions.values())
+        if self.keys.table is None or (plain and self._exact is not None):
             return frame
         spans = {}
         for name, expression in expressions.items():
@@ -55,7 +61,14 @@ class Touched:
 
     def matching(self, frame: DataFrame) -> DataFrame:
         """The rows that have a touched key, under the keys' names. NULL matches NULL."""
+        if self._exact is not None:
+            return frame.where(self._exact)
         return matching(frame, self.keys.frame, self.names, small=self.local)
+
+    @cached_property
+    def _exact(self) -> str | None:
+        """A condition that says the same as the join, which costs less if the keys are few."""
+        return None if self.keys.table is None else exactly(self.keys.table.select(self.names))
 
     def of(self, frame: DataFrame) -> DataFrame:
         """Both, for a frame that has the keys as columns."""
@@ -66,9 +79,21 @@ def touched(change: Delta, keys: Sequence[str], materializer: Materializer) -> T
     """The keys that a change touches; None when there is one group of everything."""
     if not keys:
         return None
-    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
-    found = materializer.materialize(rows.select(*keys).distinct(), few=change.small or change.few)
-    return Touched(found, tuple(keys))
+    names, known = tuple(keys), change.known
+    if change.small:  # more keys than really changed do no harm, they cost a little
+        if known is not None and known.num_rows <= _MOST_KNOWN and set(keys) <= set(known.column_names):
+            return Touched(Materialized(change.frame.select(*keys), known.select(keys)), names)
+        return Touched(materializer.materialize(change.frame.select(*keys), few=True), names)
+    rows = change.frame if change.append_only else consolidate(change.frame)
+    return Touched(materializer.materialize(rows.select(*keys).distinct(), few=change.few), names)
+
+
+def renamed(known: pa.Table | None, outputs: Iterable[Named]) -> pa.Table | None:
+    """What is known of a change's columns after a projection: those that keep their values, under their new names."""
+    if known is None:
+        return None
+    kept = {name: e.name for name, e in outputs if isinstance(e, exp.Column) and e.name in known.column_names}
+    return pa.table({name: known.column(old) for name, old in kept.items()})
 
 
 def joining(frame: DataFrame, known: pa.Table | None, conditions: Iterable[exp.Expr]) -> DataFrame:

@@ -18,11 +18,12 @@ from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, replaced
+from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import touched
 from penstock.plan.aggregates import name_of
 from penstock.plan.operators import Window, column, render
+from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Rows, plain_rows
 
 _BY_PLACE = frozenset("row_number ntile lag lead".split())
@@ -35,7 +36,7 @@ def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
     return layout.project(_computed(op, rules.evaluate(op.child, context, moment)))
 
 
-def delta(layout: Keyed, context: Context, table: DataFrame, materializer: Materializer) -> Materialized | None:
+def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
     op = _body(layout)
     change = rules.delta(op.child, context)
     if change is None:
@@ -44,7 +45,8 @@ def delta(layout: Keyed, context: Context, table: DataFrame, materializer: Mater
     rows = rules.evaluate(op.child, context, "post")
     if groups is not None:
         rows = replace(rows, frame=groups.of(rows.frame))
-    return replaced(layout, table, groups, layout.project(_computed(op, rows)), materializer)
+    anew = Rows(layout.project(_computed(op, rows)), small=rows.small)
+    return replaced(layout, stored, groups, anew, materializer)
 
 
 def _body(layout: Keyed) -> Window:
@@ -57,7 +59,7 @@ def _computed(op: Window, rows: Rows) -> DataFrame:
     frame = plain_rows(rows)
     frame = frame.coalesce(1) if rows.small else frame
     ties = orderable(frame, op.child.columns)
-    return frame.selectExpr("*", *[f"{render(_with_ties(f, ties))} AS {name}" for name, f in op.functions])
+    return select(frame, "*", *[f"{render(_with_ties(f, ties))} AS {name}" for name, f in op.functions])
 
 
 def orderable(frame: DataFrame, columns: tuple[str, ...]) -> list[str]:

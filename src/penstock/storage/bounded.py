@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from penstock.storage.reader import quoted
 
 MOST_VALUES = 500
+MOST_COMBINATIONS = 20
+"""Keys of several columns that are told by a condition."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,29 @@ def superset(keys: pa.Table, spans: Mapping[str, Span]) -> str | None:
     return " AND ".join(part for part in parts if part is not None) or None
 
 
+def exactly(keys: pa.Table) -> str | None:
+    """A condition that just the rows with these keys fulfil; None when the keys are many or cannot be written down.
+
+    >>> exactly(pa.table({"k": ["a", "b", None]}))
+    "(`k` IN ('a', 'b') OR `k` IS NULL)"
+    >>> exactly(pa.table({"k": ["a", "a"], "n": [1, None]}))
+    "(`k` <=> 'a' AND `n` <=> 1) OR (`k` <=> 'a' AND `n` <=> NULL)"
+    """
+    if keys.num_columns == 1:
+        condition = _one_of(keys.column(0), quoted(keys.column_names[0]))
+        missing = f" OR {quoted(keys.column_names[0])} IS NULL" if keys.column(0).null_count else ""
+        return None if condition is None else f"({condition}{missing})"
+    if keys.num_rows > MOST_COMBINATIONS or not all(_is_bounded(t, _LISTED) for t in keys.schema.types):
+        return None
+    columns = [_literals(column) for column in keys.columns]
+    if any(literals is None for literals in columns):
+        return None
+    names = [quoted(name) for name in keys.column_names]
+    rows = dict.fromkeys(zip(*(literals or () for literals in columns), strict=True))
+    pairs = [[f"{name} <=> {text}" for name, text in zip(names, row, strict=True)] for row in rows]
+    return " OR ".join(f"({' AND '.join(row)})" for row in pairs) or "false"
+
+
 def _bound(values: pa.ChunkedArray, span: Span) -> str | None:
     column = quoted(span.column)
     if span.width is None:
@@ -56,7 +81,7 @@ def _bound(values: pa.ChunkedArray, span: Span) -> str | None:
 
 
 def _one_of(values: pa.ChunkedArray, column: str) -> str | None:
-    if not _is_bounded(values.type, (*_ORDERED, pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean)):
+    if not _is_bounded(values.type, _LISTED):
         return None
     distinct = pc.unique(values).drop_null()
     literals = _literals(distinct) if len(distinct) <= MOST_VALUES else None
@@ -81,13 +106,14 @@ def _between(values: pa.ChunkedArray, column: str, width: str | None) -> str | N
 
 
 _ORDERED = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp)
+_LISTED = (*_ORDERED, pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean)
 
 
 def _is_bounded(data_type: pa.DataType, kinds: tuple[Any, ...]) -> bool:
     return any(kind(data_type) for kind in kinds)
 
 
-def _literals(values: pa.Array) -> list[str] | None:
+def _literals(values: pa.Array | pa.ChunkedArray) -> list[str] | None:
     try:
         found = [literal(v) for v in values.to_pylist()]
     except (ValueError, OverflowError):  # a year that Python does not know
@@ -98,6 +124,8 @@ def _literals(values: pa.Array) -> list[str] | None:
 def literal(value: Any) -> str | None:
     """A value as Spark SQL text, or None for a type that is better compared by a join."""
     match value:
+        case None:
+            return "NULL"
         case bool():
             return "true" if value else "false"
         case int():

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
+from penstock.storage.frames import select
 from penstock.storage.reader import quoted, read_files, read_places, read_snapshot
 from penstock.storage.zset import WEIGHT, add, weighted
 
@@ -125,7 +126,7 @@ def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: 
         .load(after.path)
     )
     weight = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {WEIGHT}"
-    return feed.selectExpr(*[quoted(c) for c in columns], weight)
+    return select(feed, *[quoted(c) for c in columns], weight)
 
 
 def _read_files(

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from penstock.storage.bounded import Span, superset
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
+from penstock.storage.frames import select
 from penstock.storage.log_writer import can_write
 from penstock.storage.reader import read_located
 from penstock.storage.zset import WEIGHT, identity
@@ -173,7 +174,7 @@ def _bounds(change: TableChange) -> str | None:
 def identified(frame: DataFrame, columns: Sequence[str], prefix: str, *more: str) -> DataFrame:
     """The frame's ``more`` columns, and what rows are compared by as ``prefix0``, ``prefix1``, .."""
     schema = frame.schema
-    return frame.selectExpr(*more, *[f"{identity(schema[c])} AS {prefix}{i}" for i, c in enumerate(columns)])
+    return select(frame, *more, *[f"{identity(schema[c])} AS {prefix}{i}" for i, c in enumerate(columns)])
 
 
 def same(columns: Sequence[str]) -> Column:

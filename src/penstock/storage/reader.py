@@ -16,6 +16,7 @@ from penstock.storage.arrow import local_frame
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import as_words
 from penstock.storage.delta_log import Snapshot, name_of
+from penstock.storage.frames import select
 
 
 def schema_of(snapshot: Snapshot) -> StructType:
@@ -98,7 +99,7 @@ def _read_plain(
         return frame if condition is None else frame.where(condition)
 
     def shown(frame: DataFrame) -> DataFrame:
-        return frame.selectExpr(*[quoted(c) for c in schema.names], *location)
+        return select(frame, *[quoted(c) for c in schema.names], *location)
 
     names = {name_of(file) for file in files}
     moved(read=sum(file.size for file in snapshot.files if file.name in names))

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from penstock.storage.frames import select
 from penstock.storage.reader import quoted
 
 WEIGHT = "__weight"
@@ -107,13 +108,13 @@ def consolidate(frame: DataFrame, *, small: bool = False) -> DataFrame:
     fields = [f for f in frame.schema.fields if f.name != WEIGHT]
     special = {f.name: f"__identity{i}" for i, f in enumerate(fields) if _is_special(f.dataType)}
     if special:
-        frame = frame.selectExpr("*", *[f"{identity(f)} AS {special[f.name]}" for f in fields if f.name in special])
+        frame = select(frame, "*", *[f"{identity(f)} AS {special[f.name]}" for f in fields if f.name in special])
     if small:
         frame = frame.coalesce(1)
     kept = [F.expr(f"ANY_VALUE({quoted(name)}) AS {quoted(name)}") for name in special]
     keys = [special.get(f.name, quoted(f.name)) for f in fields]
     grouped = frame.groupBy(*keys).agg(F.expr(f"SUM({WEIGHT}) AS {WEIGHT}"), *kept).where(f"{WEIGHT} <> 0")
-    return grouped.selectExpr(*[quoted(f.name) for f in fields], WEIGHT) if special else grouped
+    return select(grouped, *[quoted(f.name) for f in fields], WEIGHT) if special else grouped
 
 
 def narrowed(table: pa.Table, columns: Sequence[str]) -> pa.Table | None:
@@ -137,7 +138,7 @@ def add(frames: Sequence[DataFrame]) -> DataFrame:
 
 def weighted(frame: DataFrame, weight: int) -> DataFrame:
     """Every row with the same weight."""
-    return frame.selectExpr("*", f"{weight}L AS {WEIGHT}")
+    return select(frame, "*", f"{weight}L AS {WEIGHT}")
 
 
 def with_weight(rows: Rows) -> DataFrame:
@@ -146,7 +147,7 @@ def with_weight(rows: Rows) -> DataFrame:
 
 def copies(frame: DataFrame) -> DataFrame:
     """Each row as many times as its (positive) weight says, without the weight."""
-    return frame.selectExpr("*", f"EXPLODE(SEQUENCE(1L, {WEIGHT})) AS __copy").drop("__copy", WEIGHT)
+    return select(frame, "*", f"EXPLODE(SEQUENCE(1L, {WEIGHT})) AS __copy").drop("__copy", WEIGHT)
 
 
 def plain_rows(rows: Rows) -> DataFrame:
@@ -167,6 +168,6 @@ def not_matching(frame: DataFrame, keys: DataFrame, columns: Sequence[str], *, s
 
 
 def _matched(keys: DataFrame, columns: Sequence[str], small: bool) -> tuple[DataFrame, Column]:
-    renamed = keys.selectExpr(*[f"{quoted(c)} AS __match{i}" for i, c in enumerate(columns)])
+    renamed = select(keys, *[f"{quoted(c)} AS __match{i}" for i, c in enumerate(columns)])
     condition = F.expr(" AND ".join(f"{quoted(c)} <=> __match{i}" for i, c in enumerate(columns)))
     return (F.broadcast(renamed) if small else renamed), condition
