@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from penstock.errors import PenstockError
 from penstock.storage.clock import phase
+from penstock.storage.compact import FILES_OF_A_TIER, compact
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.local_apply import LOCAL_TABLE_ROWS, added_rows, kept_rows, live_rows
 from penstock.storage.patch import (
@@ -56,7 +57,11 @@ def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, 
     """Bring the table from one version to the next."""
     with phase("writing"):
         strategy, plan, adds = _written(spark, before, change, epoch)
-    return Applied(_commit(before, adds, plan, node, epoch), strategy)
+    version = _commit(before, adds, plan, node, epoch)
+    if strategy == "APPEND" and len(before.files) >= FILES_OF_A_TIER - 1:
+        with phase("writing"):
+            version = compact(spark, Snapshot(before.path, version), change.keys, node=node, epoch=epoch)
+    return Applied(version, strategy)
 
 
 def _written(

@@ -68,10 +68,10 @@ def said(operation: str, **details: Any) -> Action:
     return {"commitInfo": {**info, **details}}
 
 
-def removed(add: Action) -> Action:
+def removed(add: Action, *, data_change: bool = True) -> Action:
     """The removal of a file as it was added: with the same vector, else nothing would be removed."""
     kept = {name: add[name] for name in ("path", "size", "deletionVector") if name in add}
-    about = {"deletionTimestamp": now(), "dataChange": True, "extendedFileMetadata": True}
+    about = {"deletionTimestamp": now(), "dataChange": data_change, "extendedFileMetadata": True}
     return {"remove": {**kept, **about, "partitionValues": add.get("partitionValues", {})}}
 
 

@@ -109,16 +109,20 @@ def commit(
     *,
     node: str,
     epoch: int,
+    data_change: bool = True,
 ) -> int:
     """Commit files on top of a version; gives the new version, or fails if another writer was first.
 
-    ``hidden``: files that stay, with all the rows of them that are gone from now on.
+    ``hidden``: files that stay, with all the rows of them that are gone from now on. Without ``data_change`` the same
+    rows lie in other files.
     """
+    gone = [RemoveAction(f.path, data_change, now(), f.size, {}) for f in removes]
+    new = [AddAction(a.path, a.size, a.partition_values, a.modification_time, data_change, a.stats) for a in adds]
     try:
         if hidden or before.allows_vectors:
-            _commit_with_vectors(before, adds, removes, hidden, node, epoch)
+            _commit_with_vectors(before, new, gone, hidden, node, epoch)
         else:
-            _commit_by_delta_rs(before, adds, removes, node, epoch)
+            _commit_by_delta_rs(before, new, gone, node, epoch)
     except (DeltaError, VersionTaken) as problem:
         raise PenstockError(
             f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
@@ -128,22 +132,21 @@ def commit(
 
 
 def _commit_by_delta_rs(
-    before: Snapshot, adds: Sequence[AddAction], removes: Sequence[DataFile], node: str, epoch: int
+    before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], node: str, epoch: int
 ) -> None:
-    gone = [RemoveAction(f.path, True, now(), f.size, {}) for f in removes]
     table = DeltaTable(table_uri(before.path), version=before.version)
     properties = CommitProperties(
         custom_metadata={_EPOCH: str(epoch)},
         max_commit_retries=0,
         app_transactions=[Transaction(_application(node), epoch)],
     )
-    table.create_write_transaction([*adds, *gone], "append", table.schema(), [], commit_properties=properties)
+    table.create_write_transaction([*adds, *removes], "append", table.schema(), [], commit_properties=properties)
 
 
 def _commit_with_vectors(
     before: Snapshot,
     adds: Sequence[AddAction],
-    removes: Sequence[DataFile],
+    removes: Sequence[RemoveAction],
     hidden: Mapping[str, BitMap64],
     node: str,
     epoch: int,
@@ -155,7 +158,8 @@ def _commit_with_vectors(
         said("WRITE", **{_EPOCH: str(epoch)}),
         {"txn": {"appId": _application(node), "version": epoch, "lastUpdated": now()}},
         *(enabling(before.state.protocol, before.state.metadata) if hidden else []),
-        *[removed(known[path]) for path in [*(file.path for file in removes), *hidden]],
+        *[removed(known[gone.path], data_change=gone.data_change) for gone in removes],
+        *[removed(known[path]) for path in hidden],
         *[marked(known[path], vector) for path, vector in descriptors.items()],
         *[_as_action(add) for add in adds],
     ]

@@ -1,0 +1,62 @@
+"""Merging the small files that appends leave, so that a table which is often appended to stays fast to read.
+
+Files are of one tier when their row counts have as many digits. Ten of a tier become one of the next, so a row is
+written again once for each digit, and there are never more than nine files of a tier for long. The rows stay what they
+are, and the commit says so: whoever reads changes sees none, and versions before it keep their files.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from deltalake.transaction import AddAction
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.storage.arrow import fits_arrow
+from penstock.storage.delta_log import DataFile, Snapshot
+from penstock.storage.local_apply import LOCAL_TABLE_ROWS, live_rows
+from penstock.storage.reader import read_files, schema_of
+from penstock.storage.view_table import commit, order_for_skipping, write_files, write_table
+
+FILES_OF_A_TIER = 10
+MOST_ROWS = 1_000_000
+"""Files with more rows than this are left alone."""
+
+
+def worth_merging(files: Sequence[DataFile]) -> list[DataFile]:
+    """The files of every tier that is full.
+
+    >>> few = [DataFile(f"{i}.parquet", 900, rows=5) for i in range(10)]
+    >>> len(worth_merging(few)), len(worth_merging(few[1:]))
+    (10, 0)
+    >>> len(worth_merging([*few, DataFile("large.parquet", 90_000, rows=5_000)]))
+    10
+    """
+    tiers: dict[int, list[DataFile]] = defaultdict(list)
+    for file in files:
+        if file.rows is not None and file.rows <= MOST_ROWS:
+            tiers[len(str(file.rows))].append(file)
+    return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER for file in tier]
+
+
+def compact(spark: SparkSession, table: Snapshot, keys: Sequence[str] | None, *, node: str, epoch: int) -> int:
+    """Merge small files if there are many; gives the version that the table has then."""
+    files = worth_merging(table.files)
+    if not files:
+        return table.version
+    adds = _merged(spark, table, files, keys, epoch)
+    return commit(table, adds, files, {}, node=node, epoch=epoch, data_change=False)
+
+
+def _merged(
+    spark: SparkSession, table: Snapshot, files: Sequence[DataFile], keys: Sequence[str] | None, epoch: int
+) -> list[AddAction]:
+    order = order_for_skipping(table.schema_json, keys)
+    schema = schema_of(table)
+    if sum(file.rows or 0 for file in files) <= LOCAL_TABLE_ROWS and fits_arrow(schema):
+        rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
+        return write_table(rows.sort_by([(name, "ascending") for name in order]) if order else rows, table.path, epoch)
+    frame = read_files(spark, table, [file.path for file in files])
+    return write_files(frame.coalesce(1), table.path, epoch, order)
