@@ -12,7 +12,7 @@ from penstock.storage.delta_log import Snapshot
 
 
 def _files(db: penstock.Database, view: str) -> int:
-    return len(Snapshot(str(db.path / "views" / view)).files)
+    return len(Snapshot(f"{db.path}/views/{view}").files)
 
 
 @pytest.fixture
