@@ -220,6 +220,9 @@ class Database:
         initialize: bool = True,
         comment: str | None = None,
         columns: Sequence[str] = (),
+        partitioned_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
+        buckets: int | None = None,
         properties: Mapping[str, str] | None = None,
         or_replace: bool = False,
         if_not_exists: bool = False,
@@ -231,6 +234,7 @@ class Database:
             s.CreateView(
                 query, _plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
                 tuple((properties or {}).items()), refresh.upper(), policy.upper(), initialize,
+                s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets),
             )
         )  # fmt: skip
 

@@ -28,7 +28,6 @@ CLAUSES = [
     "CONSISTENCY NONE",
     "SCHEDULE POLICY FASTEST",
     "SCHEDULE POLICY SLOWEST",
-    "BUCKETS 16",
 ]
 
 
@@ -42,8 +41,6 @@ def test_a_clause_of_a_later_release(clause: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "CREATE MATERIALIZED VIEW v PARTITIONED BY (a) AS SELECT a FROM t",
-        "CREATE MATERIALIZED VIEW v COMMENT 'x' CLUSTER BY (a) AS SELECT a FROM t",
         "ALTER MATERIALIZED VIEW v SUSPEND",
         "ALTER MATERIALIZED VIEW v RESUME",
         "ALTER MATERIALIZED VIEW v REFRESH ON COMMIT",

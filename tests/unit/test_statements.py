@@ -200,7 +200,12 @@ def test_explain_create() -> None:
     [
         ("FOO", 1, 1, "found 'FOO'"),
         ("CREATE VIEW v AS SELECT 1", 1, 1, "found 'CREATE'"),
-        ("CREATE MATERIALIZED VIEW v SELECT 1", 1, 28, "expected COMMENT, TBLPROPERTIES or AS and a query"),
+        (
+            "CREATE MATERIALIZED VIEW v SELECT 1",
+            1,
+            28,
+            "expected COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES or AS and a query",
+        ),
         ("CREATE MATERIALIZED VIEW v AS", 1, 30, "expected a query"),
         ("CREATE MATERIALIZED\nVIEW 5 AS SELECT 1", 2, 6, "the name of the view"),
         ("CREATE MATERIALIZED VIEW a.b AS SELECT 1", 1, 27, "one part"),

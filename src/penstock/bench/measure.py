@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
-PENSTOCK, FULL, MERGE, PIPELINES, DUCKDB = "penstock", "full", "merge", "pipelines", "duckdb"
+PENSTOCK, FULL, ALWAYS, MERGE, PIPELINES, DUCKDB = "penstock", "full", "always", "merge", "pipelines", "duckdb"
 TITLES = {
     PENSTOCK: "Penstock",
     FULL: "recomputation",
+    ALWAYS: "always incremental",
     MERGE: "MERGE by hand",
     PIPELINES: "Declarative Pipelines",
     DUCKDB: "DuckDB",
@@ -78,6 +79,22 @@ class Cell:
         if not own or not others:
             return None
         return statistics.median(theirs / mine for mine, theirs in zip(own, others, strict=True))
+
+    def chose_well(self, tolerance: float = 1.15) -> bool | None:
+        """Whether AUTO took the faster way, or one that is hardly slower; None when one of the two was not measured.
+
+        >>> full = [Action("v", "FULL", "OVERWRITE", "CHEAPER")]
+        >>> Cell("c", 1, 1, 1, {"always": [1.0], "full": [4.0]}, full).chose_well()
+        False
+        >>> Cell("c", 1, 1, 1, {"always": [4.1], "full": [4.0]}, full).chose_well()
+        True
+        """
+        maintaining, recomputing = self.median(ALWAYS), self.median(FULL)
+        if maintaining is None or recomputing is None or not self.actions:
+            return None
+        if self.recomputed:
+            return recomputing <= maintaining * tolerance
+        return maintaining <= recomputing * tolerance
 
     @property
     def peak(self) -> int | None:

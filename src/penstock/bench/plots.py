@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.bench.measure import FULL, PENSTOCK, TITLES, Cell, Result
 
-_COLOURS = {"full": "#4c78a8", "merge": "#f58518", "pipelines": "#b279a2", "duckdb": "#54a24b"}
+_COLOURS = {"full": "#4c78a8", "always": "#9ecae9", "merge": "#f58518", "pipelines": "#b279a2", "duckdb": "#54a24b"}
 _OWN_PICTURE = ("crossover", "growth")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.bench.workloads import Workload
 
 _LEFT = ("case", "refreshes", "target")
-_OTHERS = "full, merge, pipelines, duckdb"
+_OTHERS = "full, always, merge, pipelines, duckdb"
 
 
 def bench(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 
@@ -27,13 +27,14 @@ from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
 from penstock.ivm.materialize import Materialized
 from penstock.ivm.node import maintained_node
+from penstock.ivm.window import has_order
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
 from penstock.plan.estimate import estimated_rows
 from penstock.plan.operators import Aggregate, Distinct, Scan, render, walk
 from penstock.sql.query import lost_names, parse_query, spark_text, whole
-from penstock.sql.statements import CreateView
+from penstock.sql.statements import ANYWHERE, CreateView, Placement
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, schema_of
@@ -58,7 +59,9 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
     schemas = {key: relation_schema(world, key) for key in reads}
     analysed = analyse(spark, statement.query, schemas)
     columns = _columns(statement, analysed)
+    placement = _placement(statement, [field for field, _ in columns])
     nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate)
+    nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
     view = ViewRecord(
         statement.name.lower(), statement.name, statement.query,
         tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
@@ -67,6 +70,40 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
         datetime.now(timezone.utc),
     )  # fmt: skip
     return Definition(view, nodes)
+
+
+_PARTITION_TYPES = ("tinyint", "smallint", "int", "bigint", "date", "boolean", "string")
+
+
+def _placement(statement: CreateView, columns: list[StructField]) -> Placement:
+    """PARTITIONED BY, CLUSTER BY and BUCKETS, in terms of the view's columns."""
+    asked, known = statement.placement, {field.name.lower(): field for field in columns}
+    for clause, names in (("PARTITIONED BY", asked.partition), ("CLUSTER BY", asked.cluster)):
+        about = f"view {statement.name!r}: {clause}"
+        for name in names:
+            if name.lower() not in known:
+                raise DefinitionError(f"{about} names {name!r}, which is none of its columns ({', '.join(known)}).")
+            kind = known[name.lower()].dataType
+            if clause == "PARTITIONED BY" and kind.simpleString() not in _PARTITION_TYPES:
+                raise DefinitionError(
+                    f"{about} takes whole numbers, dates, booleans and text, but {name!r} is {kind.simpleString()}. "
+                    "Use CLUSTER BY."
+                )
+            if not has_order(kind):
+                raise DefinitionError(f"{about} cannot sort by {name!r}, which is {kind.simpleString()}.")
+        if len({name.lower() for name in names}) < len(names):
+            raise DefinitionError(f"{about} names a column twice.")
+    if len(asked.partition) == len(columns):
+        raise DefinitionError(f"view {statement.name!r}: PARTITIONED BY leaves no column to be stored. Use CLUSTER BY.")
+
+    def spelled(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(known[name.lower()].name for name in names)
+
+    return Placement(spelled(asked.partition), spelled(asked.cluster), asked.buckets)
+
+
+def _placed(node: NodeRecord, placement: Placement) -> NodeRecord:
+    return node if placement == ANYWHERE else replace(node, details={**node.details, "placement": asdict(placement)})
 
 
 def relation_schema(world: World, key: str) -> StructType:

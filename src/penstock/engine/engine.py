@@ -18,7 +18,7 @@ from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combin
 from penstock.engine.session import Spark
 from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError, RefreshError
 from penstock.graph import CycleError
-from penstock.sql.statements import CreateView
+from penstock.sql.statements import CreateView, Placement
 from penstock.storage.view_table import delete_table
 
 
@@ -167,6 +167,7 @@ class Engine:
                 CreateView(
                     view.query, view.name, view.query, True, False, columns, view.comment,
                     tuple(view.properties.items()), view.refresh, policy,
+                    placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
                 )
             )  # fmt: skip
         elif policy == "INCREMENTAL STRICT" and not view.incremental:

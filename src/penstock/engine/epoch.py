@@ -29,6 +29,7 @@ from penstock.errors import DefinitionError, InternalError, PenstockError
 from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materializer
 from penstock.ivm.node import Maintained, maintained_node
+from penstock.sql.statements import Placement
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import Extent, extent, may_have_changed
 from penstock.storage.clock import Clock, phase, running
@@ -389,7 +390,7 @@ class Epoch:
         if published is not None and is_latest(published):
             return published
         if node.version is None:
-            create_table(node.path, node.schema_json, self._world.display_name(node.name))
+            create_table(node.path, node.schema_json, self._world.display_name(node.name), _placement(node))
             return Snapshot(node.path)
         return Snapshot(node.path, restore(node.path, node.version))
 
@@ -411,6 +412,10 @@ class Epoch:
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
             result.publication.versions[name] = step.applied.version
+
+
+def _placement(node: NodeRecord) -> Placement:
+    return Placement.read(node.details.get("placement", {}))
 
 
 def _as_error(problem: Exception) -> PenstockError:

@@ -64,17 +64,18 @@ def _computed(op: Window, rows: Rows) -> DataFrame:
 
 def orderable(frame: DataFrame, columns: tuple[str, ...]) -> list[str]:
     """The columns that Spark can sort by."""
-    return [name for name in columns if name != WEIGHT and _has_order(frame.schema[name].dataType)]
+    return [name for name in columns if name != WEIGHT and has_order(frame.schema[name].dataType)]
 
 
-def _has_order(data_type: DataType) -> bool:
+def has_order(data_type: DataType) -> bool:
+    """Whether Spark can sort by values of the type."""
     match data_type:
         case MapType():
             return False
         case ArrayType(elementType=inner):
-            return _has_order(inner)
+            return has_order(inner)
         case StructType(fields=fields):
-            return all(_has_order(f.dataType) for f in fields)
+            return all(has_order(f.dataType) for f in fields)
     return data_type.typeName() not in ("variant", "interval", "calendarinterval")
 
 

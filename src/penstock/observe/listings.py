@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.catalog import HistoryRecord, World
 from penstock.observe.status import ViewStatus
+from penstock.sql.statements import Placement
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ def description(world: World, name: str) -> Listing:
     view = world.views[world.view_key(name)]
     rows: list[tuple[str, str | None, str | None]] = list(view.columns)
     rows.append(("", None, None))
+    placement = str(Placement.read(world.nodes[view.key].details.get("placement", {})))
     facts = {
         "# Name": view.name,
         "# Query": view.query,
@@ -106,6 +108,7 @@ def description(world: World, name: str) -> Listing:
         "# Policy": view.policy,
         "# Incremental": "yes" if view.incremental else f"no: {view.reason} ({view.reason_code})",
         "# Reads": ", ".join(world.display_name(r) for r in view.reads),
+        **({"# Placement": placement} if placement else {}),
         "# Location": world.nodes[view.key].path,
         "# Created": view.created_at.isoformat(timespec="seconds"),
         **{f"# Property {key}": value for key, value in view.properties.items()},

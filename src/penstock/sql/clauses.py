@@ -25,6 +25,7 @@ class Clauses:
     refresh: str | None = None
     policy: str | None = None
     initialize: bool = True
+    buckets: int | None = None
 
 
 def not_yet(clause: str) -> NotSupportedError:
@@ -105,8 +106,11 @@ def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
             raise cursor.error("expected FASTEST or SLOWEST")
         return "SCHEDULE POLICY"
     if cursor.take("BUCKETS"):
-        cursor.integer("a number of buckets")
-        return "BUCKETS"
+        clauses.buckets = cursor.integer("a number of buckets")
+        if clauses.buckets == 0:
+            cursor.index -= 1
+            raise cursor.error("expected a number of buckets that is not 0")
+        return None
     raise cursor.error("expected a clause of CREATE MATERIALIZED VIEW")
 
 

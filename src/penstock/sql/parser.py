@@ -7,6 +7,7 @@ materialized views are read here in full.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 from penstock.errors import SqlError
@@ -149,7 +150,7 @@ def _create_view(cursor: Cursor) -> s.CreateView:
         raise cursor.error("OR REPLACE and IF NOT EXISTS exclude each other")
     name = cursor.name("the name of the view")
     columns = _view_columns(cursor) if cursor.at("(") else ()
-    comment, properties = _view_options(cursor)
+    options = _view_options(cursor)
     if not cursor.take("AS"):
         raise cursor.error("expected AS and a query")
     end, start = find_query_end(cursor), cursor.offset
@@ -161,7 +162,8 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     clauses = read_clauses(cursor)
     return s.CreateView(
         cursor.text[cursor.tokens[begin].start :], name, cursor.text[start:stop], or_replace, if_not_exists, columns,
-        comment, properties, clauses.refresh or "MANUAL", clauses.policy or "AUTO", clauses.initialize,
+        options.comment, options.properties, clauses.refresh or "MANUAL", clauses.policy or "AUTO", clauses.initialize,
+        s.Placement(options.partition, options.cluster, clauses.buckets),
     )  # fmt: skip
 
 
@@ -176,21 +178,40 @@ def _view_columns(cursor: Cursor) -> tuple[tuple[str, str | None], ...]:
             return tuple(columns)
 
 
-def _view_options(cursor: Cursor) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+@dataclass
+class _ViewOptions:
     comment: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
+    partition: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+
+
+def _view_options(cursor: Cursor) -> _ViewOptions:
+    options = _ViewOptions()
     while not cursor.at("AS"):
+        placed = options.partition or options.cluster
         if cursor.take("COMMENT"):
-            comment = cursor.string("a comment in quotes")
+            options.comment = cursor.string("a comment in quotes")
         elif cursor.take("TBLPROPERTIES"):
-            properties = _properties(cursor)
+            options.properties = _properties(cursor)
+        elif placed and (cursor.at("PARTITIONED", "BY") or cursor.at("CLUSTER", "BY")):
+            raise cursor.error("a view has one PARTITIONED BY or one CLUSTER BY")
         elif cursor.take("PARTITIONED", "BY"):
-            raise not_yet("PARTITIONED BY on a materialized view")
+            options.partition = _names(cursor)
         elif cursor.take("CLUSTER", "BY"):
-            raise not_yet("CLUSTER BY on a materialized view")
+            options.cluster = _names(cursor)
         else:
-            raise cursor.error("expected COMMENT, TBLPROPERTIES or AS and a query")
-    return comment, properties
+            raise cursor.error("expected COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES or AS and a query")
+    return options
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("(")
+    names = [cursor.name("the name of a column")]
+    while cursor.take(","):
+        names.append(cursor.name("the name of a column"))
+    cursor.expect(")")
+    return tuple(names)
 
 
 def _properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 POLICIES = ("AUTO", "INCREMENTAL", "INCREMENTAL STRICT", "FULL")
 
@@ -49,6 +51,33 @@ class DropTable(Statement):
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where a view's rows are to lie: PARTITIONED BY, CLUSTER BY and BUCKETS.
+
+    >>> str(Placement(partition=("day",), buckets=8))
+    'PARTITIONED BY (day) BUCKETS 8'
+    """
+
+    partition: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+    buckets: int | None = None
+
+    def __str__(self) -> str:
+        parts = [f"PARTITIONED BY ({', '.join(self.partition)})" if self.partition else ""]
+        parts += [f"CLUSTER BY ({', '.join(self.cluster)})" if self.cluster else ""]
+        parts += [f"BUCKETS {self.buckets}" if self.buckets else ""]
+        return " ".join(part for part in parts if part)
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> Placement:
+        """From what ``dataclasses.asdict`` made of it, maybe by way of JSON."""
+        return cls(tuple(kept.get("partition", ())), tuple(kept.get("cluster", ())), kept.get("buckets"))
+
+
+ANYWHERE = Placement()
+
+
+@dataclass(frozen=True)
 class CreateView(Statement):
     """CREATE MATERIALIZED VIEW with its clauses."""
 
@@ -62,6 +91,7 @@ class CreateView(Statement):
     refresh: str = "MANUAL"
     policy: str = "AUTO"
     initialize: bool = True
+    placement: Placement = ANYWHERE
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,14 @@ from penstock.storage.patch import (
     same,
     touched_files,
 )
+from penstock.storage.placement import Placer
 from penstock.storage.reader import quoted, read_files
-from penstock.storage.view_table import commit, discard, order_for_skipping, write_files, write_table
+from penstock.storage.view_table import commit, discard, write_files, write_table
 from penstock.storage.zset import WEIGHT, copies, not_matching
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
 
 SMALL_TABLE_ROWS = 200_000
-ROWS_PER_FILE = 2_000_000
 MOST_LOCATED = 1_000_000
 """Rows to be removed whose places are collected; of more, only the files are."""
 
@@ -88,7 +88,8 @@ def replace_all(
 ) -> Applied:
     """Replace the whole content of the table."""
     with phase("writing"):
-        adds = write_files(rows, before.path, epoch, order_for_skipping(before.schema_json, keys))
+        placer = Placer.of(before, keys)
+        adds = write_files(placer.spread(rows), before.path, epoch, placer.placement.partition)
     return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, epoch), "OVERWRITE")
 
 
@@ -116,7 +117,8 @@ def _write(
     spark: SparkSession, before: Snapshot, replaced: list[DataFile], change: TableChange, epoch: int
 ) -> list[AddAction]:
     """Write what the change adds and what it leaves of the replaced files, whose rows are told by their values."""
-    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS:
+    placer = Placer.of(before, change.keys)
+    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS and placer.by_hand:
         added = added_rows(change.local)
         kept = kept_rows(before, replaced, change.local, change.keys)
         return write_table(pa.concat_tables([kept, added]) if replaced else added, before.path, epoch)
@@ -124,8 +126,7 @@ def _write(
     if replaced:
         rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
     count = _row_count(replaced) - change.deleted + change.inserted
-    order = order_for_skipping(before.schema_json, change.keys)
-    return write_files(_files(rows, count), before.path, epoch, order) if count > 0 else []
+    return write_files(placer.spread(rows, count), before.path, epoch, placer.placement.partition) if count > 0 else []
 
 
 def _write_found(
@@ -137,7 +138,8 @@ def _write_found(
     hidden: Mapping[str, BitMap64],
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
-    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS:
+    placer = Placer.of(before, change.keys)
+    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS and placer.by_hand:
         added = added_rows(change.local)
         return write_table(
             pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added]), before.path, epoch
@@ -147,17 +149,11 @@ def _write_found(
         rows = read_files(spark, before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
     newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)
     count = _row_count(replaced) - newly + change.inserted
-    order = order_for_skipping(before.schema_json, change.keys)
-    return write_files(_files(rows, count), before.path, epoch, order) if count > 0 else []
+    return write_files(placer.spread(rows, count), before.path, epoch, placer.placement.partition) if count > 0 else []
 
 
 def _row_count(files: Sequence[DataFile]) -> int:
     return sum(f.rows or 0 for f in files)
-
-
-def _files(frame: DataFrame, rows: int) -> DataFrame:
-    """As many files as the rows deserve: a small change must not leave a file for each core."""
-    return frame.coalesce(rows // ROWS_PER_FILE + 1)
 
 
 def _without(rows: DataFrame, change: TableChange) -> DataFrame:

@@ -17,8 +17,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from penstock.storage.arrow import fits_arrow
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.local_apply import LOCAL_TABLE_ROWS, live_rows
+from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
-from penstock.storage.view_table import commit, order_for_skipping, write_files, write_table
+from penstock.storage.view_table import commit, write_files, write_table
 
 FILES_OF_A_TIER = 10
 MOST_ROWS = 1_000_000
@@ -53,10 +54,11 @@ def compact(spark: SparkSession, table: Snapshot, keys: Sequence[str] | None, *,
 def _merged(
     spark: SparkSession, table: Snapshot, files: Sequence[DataFile], keys: Sequence[str] | None, epoch: int
 ) -> list[AddAction]:
-    order = order_for_skipping(table.schema_json, keys)
-    schema = schema_of(table)
-    if sum(file.rows or 0 for file in files) <= LOCAL_TABLE_ROWS and fits_arrow(schema):
+    schema, placer = schema_of(table), Placer.of(table, keys)
+    count = sum(file.rows or 0 for file in files)
+    if count <= LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
-        return write_table(rows.sort_by([(name, "ascending") for name in order]) if order else rows, table.path, epoch)
+        order = [(name, "ascending") for name in placer.order]
+        return write_table(rows.sort_by(order) if order else rows, table.path, epoch)
     frame = read_files(spark, table, [file.path for file in files])
-    return write_files(frame.coalesce(1), table.path, epoch, order)
+    return write_files(placer.spread(frame, count), table.path, epoch, placer.placement.partition)

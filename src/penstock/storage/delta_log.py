@@ -23,7 +23,19 @@ from penstock.storage.log_replay import TableState, UnknownLog, read_state, read
 _UNKNOWN_ROWS = 10_000_000
 _MOST_WORDS = 4_000_000
 """The longest vectors that are sent to every executor, in words of 64 rows: some 250 million rows of files."""
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_OURS = re.compile(r"epoch-\d+-[0-9a-f]{8}/")
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
+
+
+def partition_of(path: str) -> dict[str, str | None]:
+    """The partition that the folders of a file name.
+
+    >>> partition_of("epoch-1-00000000/day=2024-05-01/region=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
+    {'day': '2024-05-01', 'region': None}
+    """
+    pairs = [folder.split("=", 1) for folder in path.split("/")[:-1] if "=" in folder]
+    return {unquote(name): None if value == _NO_VALUE else unquote(value) for name, value in pairs}
 
 
 class HistoryGone(Exception):
@@ -96,8 +108,10 @@ class Snapshot:
         """Whether Spark's Parquet reader gives the rows that a Delta reader would, with ``deleted`` left out."""
         protocol = self._table.protocol()
         features = set(protocol.reader_features or ())
-        if self.partition_columns or not features <= _PLAIN_FEATURES or protocol.min_reader_version == 2:
+        if not features <= _PLAIN_FEATURES or protocol.min_reader_version == 2:
             return False
+        if self.partition_columns and not all(_OURS.match(file.path) for file in self.files):
+            return False  # only of our own files we know that their folders say what the log says
         if sum(map(words_for, self.deleted.values())) > _MOST_WORDS:
             return False
         return not self.deleted or self.told_by_name

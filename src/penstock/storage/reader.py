@@ -72,10 +72,9 @@ def read_places(
     named = {name_of(file): rows for file, rows in places.items() if rows}
     if not named:
         return local_frame(spark, narrow)
-    frame = spark.read.schema(narrow).parquet(*[snapshot.uri(file) for file in places])
-    if _are_few(named):
-        return frame.where(_at(named))
-    return _looked_up(spark, frame, named, 1).select(*[quoted(c) for c in narrow.names])
+    frame = _parquet(spark, snapshot, narrow, list(places))
+    found = frame.where(_at(named)) if _are_few(named) else _looked_up(spark, frame, named, 1)
+    return found.select(*[quoted(c) for c in narrow.names])
 
 
 LOCATION = ("_metadata.file_name AS __file", "_metadata.row_index AS __place")
@@ -95,7 +94,7 @@ def _read_plain(
     """Parquet files without the deleted rows. If those are many, files that have none are read without a join."""
 
     def read(paths: Sequence[str]) -> DataFrame:
-        frame = spark.read.schema(schema).parquet(*[snapshot.uri(path) for path in paths])
+        frame = _parquet(spark, snapshot, schema, paths)
         return frame if condition is None else frame.where(condition)
 
     def shown(frame: DataFrame) -> DataFrame:
@@ -105,12 +104,20 @@ def _read_plain(
     moved(read=sum(file.size for file in snapshot.files if file.name in names))
     hidden = {name_of(file): rows for file, rows in deleted.items() if rows and name_of(file) in names}
     if not hidden:
-        return shown(read(files)) if location else read(files)
+        return shown(read(files)) if location or snapshot.partition_columns else read(files)
     if _are_few(hidden):
         return shown(read(files).where(f"NOT ({_at(hidden)})"))
     whole = [file for file in files if name_of(file) not in hidden]
     rest = shown(_looked_up(spark, read([f for f in files if name_of(f) in hidden]), hidden, 0))
     return shown(read(whole)).unionAll(rest) if whole else rest
+
+
+def _parquet(spark: SparkSession, snapshot: Snapshot, schema: StructType, files: Sequence[str]) -> DataFrame:
+    """Files as they are; partition columns come last, and those that are not asked for come too."""
+    reader = spark.read.schema(schema)
+    if snapshot.partition_columns:
+        reader = reader.option("basePath", snapshot.path)
+    return reader.parquet(*[snapshot.uri(file) for file in files])
 
 
 def _are_few(places: Mapping[str, BitMap64]) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from typing import Any
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,35 +26,36 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
 from penstock.errors import PenstockError, WarehouseError
+from penstock.sql.statements import ANYWHERE, Placement
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import describe, file_name, unique_id
-from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, table_uri
+from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, partition_of, table_uri
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import VersionTaken, enabling, marked, now, put, removed, said
-from penstock.storage.reader import quoted
+from penstock.storage.placement import properties
 
 _LONGEST_TEXT = 32
 _EPOCH = "penstock.epoch"
 
 
-def create_table(path: str, schema_json: str, name: str) -> int:
+def create_table(path: str, schema_json: str, name: str, placement: Placement = ANYWHERE) -> int:
     """An empty Delta table; gives its version."""
     try:
-        table = DeltaTable.create(table_uri(path), Schema.from_json(schema_json), name=name)
+        table = DeltaTable.create(
+            table_uri(path), Schema.from_json(schema_json), name=name, partition_by=list(placement.partition),
+            configuration=properties(placement), raise_if_key_not_exists=False,
+        )  # fmt: skip
     except (DeltaError, OSError) as problem:
         raise WarehouseError(f"the table of {name!r} cannot be created at {path!r}: {problem}") from None
     return int(table.version())
 
 
-def write_files(frame: DataFrame, path: str, epoch: int, order: Sequence[str] = ()) -> list[AddAction]:
-    """Write rows as Parquet files into the table's directory; nothing is visible until they are committed.
-
-    ``order``: columns that each file is sorted by, so that a reader who looks for a few keys can skip most of it.
-    """
+def write_files(frame: DataFrame, path: str, epoch: int, partition: Sequence[str] = ()) -> list[AddAction]:
+    """Write rows as Parquet files into the table's directory; nothing is visible until they are committed."""
     folder = _folder(epoch)
-    frame = frame.sortWithinPartitions(*[quoted(c) for c in order]) if order else frame
+    writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*partition)
     try:
-        frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(f"{path}/{folder}")
+        writer.parquet(f"{path}/{folder}")
     except Exception:
         _delete_folder(path, folder)
         raise
@@ -79,12 +81,13 @@ def _added(path: str, folder: str) -> list[AddAction]:
     """The files of a folder as actions, with statistics from their footers."""
     filesystem, root = filesystem_of(path)
     adds = []
-    for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{folder}")):
+    for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{folder}", recursive=True)):
         if not info.base_name.endswith(".parquet"):
             continue
         footer = pq.read_metadata(info.path, filesystem=filesystem)
         if footer.num_rows:
-            adds.append(AddAction(f"{folder}/{info.base_name}", info.size, {}, now(), True, _statistics(footer)))
+            path = f"{folder}/{info.path.split(f'/{folder}/', 1)[1]}"
+            adds.append(AddAction(quote(path), info.size, partition_of(path), now(), True, _statistics(footer)))
     moved(written=sum(add.size for add in adds))
     return adds
 
@@ -116,7 +119,7 @@ def commit(
     ``hidden``: files that stay, with all the rows of them that are gone from now on. Without ``data_change`` the same
     rows lie in other files.
     """
-    gone = [RemoveAction(f.path, data_change, now(), f.size, {}) for f in removes]
+    gone = [RemoveAction(f.path, data_change, now(), f.size, partition_of(unquote(f.path))) for f in removes]
     new = [AddAction(a.path, a.size, a.partition_values, a.modification_time, data_change, a.stats) for a in adds]
     try:
         if hidden or before.allows_vectors:
@@ -140,7 +143,9 @@ def _commit_by_delta_rs(
         max_commit_retries=0,
         app_transactions=[Transaction(_application(node), epoch)],
     )
-    table.create_write_transaction([*adds, *removes], "append", table.schema(), [], commit_properties=properties)
+    table.create_write_transaction(
+        [*adds, *removes], "append", table.schema(), before.partition_columns, commit_properties=properties
+    )
 
 
 def _commit_with_vectors(
@@ -272,10 +277,3 @@ def _is_simple(value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
-
-
-def order_for_skipping(schema_json: str, keys: Sequence[str] | None) -> list[str]:
-    """The keys in the order to sort by: times first, since what changes is mostly recent. Maps have no order."""
-    types = {field["name"]: field["type"] for field in json.loads(schema_json)["fields"]}
-    plain = [key for key in keys or () if isinstance(types[key], str)]
-    return sorted(plain, key=lambda key: types[key] not in ("timestamp", "timestamp_ntz", "date"))

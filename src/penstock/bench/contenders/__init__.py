@@ -2,9 +2,20 @@
 
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.contenders.duckdb import DuckDb
+from penstock.bench.contenders.insisting import Insisting
 from penstock.bench.contenders.merge import Feed, HandWritten, Merges
 from penstock.bench.contenders.penstock import Penstock
 from penstock.bench.contenders.pipelines import Pipelines
 from penstock.bench.contenders.recomputation import Recomputation
 
-__all__ = ["Contender", "DuckDb", "Feed", "HandWritten", "Merges", "Penstock", "Pipelines", "Recomputation"]
+__all__ = [
+    "Contender",
+    "DuckDb",
+    "Feed",
+    "HandWritten",
+    "Insisting",
+    "Merges",
+    "Penstock",
+    "Pipelines",
+    "Recomputation",
+]
