@@ -18,8 +18,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in longest)
 
 
-# The same for the JVM's own compiler: its last stage pays off only for code that runs much longer than a test does.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Two processes share the cores: a collector that needs none of its own.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
 
 
 @pytest.fixture(scope="session")

@@ -24,14 +24,15 @@ _UNKNOWN_ROWS = 10_000_000
 _MOST_WORDS = 4_000_000
 """The longest vectors that are sent to every executor, in words of 64 rows: some 250 million rows of files."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-_OURS = re.compile(r"epoch-\d+-[0-9a-f]{8}/")
+PARTITIONED = "penstock.partitioned"
+"""The property of a table whose files lie in folders that name their partitions."""
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
 
 
 def partition_of(path: str) -> dict[str, str | None]:
     """The partition that the folders of a file name.
 
-    >>> partition_of("epoch-1-00000000/day=2024-05-01/region=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
+    >>> partition_of("day=2024-05-01/region=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
     {'day': '2024-05-01', 'region': None}
     """
     pairs = [folder.split("=", 1) for folder in path.split("/")[:-1] if "=" in folder]
@@ -110,8 +111,8 @@ class Snapshot:
         features = set(protocol.reader_features or ())
         if not features <= _PLAIN_FEATURES or protocol.min_reader_version == 2:
             return False
-        if self.partition_columns and not all(_OURS.match(file.path) for file in self.files):
-            return False  # only of our own files we know that their folders say what the log says
+        if self.partition_columns and PARTITIONED not in self.configuration:
+            return False  # only of our own tables we know that the folders say what the log says
         if sum(map(words_for, self.deleted.values())) > _MOST_WORDS:
             return False
         return not self.deleted or self.told_by_name

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from penstock.sql.statements import Placement
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.delta_log import PARTITIONED, Snapshot
 from penstock.storage.frames import select
 from penstock.storage.reader import quoted
 
@@ -29,8 +29,14 @@ _TIMES = ("timestamp", "timestamp_ntz", "date")
 
 def properties(placement: Placement) -> dict[str, str | None]:
     """What a table's properties tell of it."""
-    found: dict[str, str | None] = {_CLUSTER: json.dumps(placement.cluster)} if placement.cluster else {}
-    return {**found, _BUCKETS: str(placement.buckets)} if placement.buckets else found
+    found: dict[str, str | None] = {}
+    if placement.partition:
+        found[PARTITIONED] = "true"
+    if placement.cluster:
+        found[_CLUSTER] = json.dumps(placement.cluster)
+    if placement.buckets:
+        found[_BUCKETS] = str(placement.buckets)
+    return found
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,10 @@ def create_table(path: str, schema_json: str, name: str, placement: Placement = 
 
 
 def write_files(frame: DataFrame, path: str, epoch: int, partition: Sequence[str] = ()) -> list[AddAction]:
-    """Write rows as Parquet files into the table's directory; nothing is visible until they are committed."""
+    """Write rows as Parquet files into the table's directory; nothing is visible until they are committed.
+
+    Files of partitions are moved from the epoch's folder to those of the partitions, where Spark finds their values.
+    """
     folder = _folder(epoch)
     writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*partition)
     try:
@@ -59,7 +62,8 @@ def write_files(frame: DataFrame, path: str, epoch: int, partition: Sequence[str
     except Exception:
         _delete_folder(path, folder)
         raise
-    return _added(path, folder)
+    adds = _added(path, folder)
+    return _moved(path, folder, adds) if partition else adds
 
 
 def write_table(table: pa.Table, path: str, epoch: int) -> list[AddAction]:
@@ -87,14 +91,30 @@ def _added(path: str, folder: str) -> list[AddAction]:
         footer = pq.read_metadata(info.path, filesystem=filesystem)
         if footer.num_rows:
             path = f"{folder}/{info.path.split(f'/{folder}/', 1)[1]}"
-            adds.append(AddAction(quote(path), info.size, partition_of(path), now(), True, _statistics(footer)))
+            adds.append(AddAction(path, info.size, partition_of(path), now(), True, _statistics(footer)))
     moved(written=sum(add.size for add in adds))
     return adds
 
 
+def _moved(path: str, folder: str, adds: Sequence[AddAction]) -> list[AddAction]:
+    filesystem, root = filesystem_of(path)
+    found = []
+    for add in adds:
+        place = add.path.removeprefix(f"{folder}/")
+        filesystem.create_dir(f"{root}/{place.rsplit('/', 1)[0]}")
+        filesystem.move(f"{root}/{add.path}", f"{root}/{place}")
+        found.append(AddAction(place, add.size, add.partition_values, add.modification_time, True, add.stats))
+    _delete_folder(path, folder)
+    return found
+
+
 def discard(path: str, adds: Sequence[AddAction]) -> None:
     """Delete files that were written and will not be committed."""
-    for folder in {add.path.split("/")[0] for add in adds}:
+    filesystem, root = filesystem_of(path)
+    for add in adds:
+        with suppress(OSError):
+            filesystem.delete_file(f"{root}/{add.path}")
+    for folder in {add.path.split("/")[0] for add in adds if not add.partition_values}:
         _delete_folder(path, folder)
 
 
@@ -119,7 +139,8 @@ def commit(
     ``hidden``: files that stay, with all the rows of them that are gone from now on. Without ``data_change`` the same
     rows lie in other files.
     """
-    gone = [RemoveAction(f.path, data_change, now(), f.size, partition_of(unquote(f.path))) for f in removes]
+    paths = {unquote(f.path): f for f in removes}  # delta-rs quotes what it writes
+    gone = [RemoveAction(path, data_change, now(), f.size, partition_of(path)) for path, f in paths.items()]
     new = [AddAction(a.path, a.size, a.partition_values, a.modification_time, data_change, a.stats) for a in adds]
     try:
         if hidden or before.allows_vectors:
@@ -156,7 +177,7 @@ def _commit_with_vectors(
     node: str,
     epoch: int,
 ) -> None:
-    known = before.state.adds
+    known = {unquote(path): add for path, add in before.state.adds.items()}
     file_id = uuid.uuid4()
     descriptors, content = describe(hidden, file_id)
     actions = [
@@ -164,8 +185,8 @@ def _commit_with_vectors(
         {"txn": {"appId": _application(node), "version": epoch, "lastUpdated": now()}},
         *(enabling(before.state.protocol, before.state.metadata) if hidden else []),
         *[removed(known[gone.path], data_change=gone.data_change) for gone in removes],
-        *[removed(known[path]) for path in hidden],
-        *[marked(known[path], vector) for path, vector in descriptors.items()],
+        *[removed(known[unquote(path)]) for path in hidden],
+        *[marked(known[unquote(path)], vector) for path, vector in descriptors.items()],
         *[_as_action(add) for add in adds],
     ]
     vectors = f"{filesystem_of(before.path)[1]}/{file_name(file_id)}"
@@ -183,7 +204,7 @@ def _commit_with_vectors(
 def _as_action(add: AddAction) -> Action:
     return {
         "add": {
-            "path": add.path,
+            "path": quote(add.path, safe="/="),
             "partitionValues": dict(add.partition_values),
             "size": add.size,
             "modificationTime": add.modification_time,
