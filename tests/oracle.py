@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType, VariantVal
 
 import penstock
@@ -116,15 +117,16 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
 
 
 def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
-    """A version of a source table, read as a whole by delta-rs, or by Delta's own reader if it has newer features."""
+    """A version of a source table, read by delta-rs, which is fast, or by Delta's own reader if delta-rs cannot."""
 
     def read() -> DataFrame:
         table = DeltaTable(path, version=consumed.version)
-        small = sum(pa.table(table.get_add_actions(flatten=True)).column("num_records").to_pylist()) <= _FEW
-        if table.protocol().min_reader_version == 1 and small:
+        features = set(table.protocol().reader_features or ())
+        if features <= {"deletionVectors", "timestampNtz"} and table.protocol().min_reader_version != 2:
             schema = StructType.fromJson(json.loads(table.schema().to_json()))
-            fields = [StructField(f.name, nullable(f.dataType)) for f in schema.fields]
-            return db.spark.createDataFrame(table.to_pyarrow_table(), StructType(fields))
+            schema = StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields])
+            found = QueryBuilder().register("source", table).execute("SELECT * FROM source").read_all()
+            return db.spark.createDataFrame(pa.table(found).cast(to_arrow_schema(schema, timezone="UTC")), schema)
         return db.spark.read.format("delta").option("versionAsOf", consumed.version).load(path)
 
     return _kept((path, consumed.table_id, consumed.version), read)
