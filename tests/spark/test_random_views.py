@@ -43,7 +43,8 @@ def sizes(story: Story) -> Iterator[None]:
             for module in (materialize, sources):
                 patch.setattr(module, "LOCAL_ROWS", 0)
         if story.spark_writes:
-            patch.setattr(apply, "LOCAL_TABLE_ROWS", -1)
+            for name in ("LOCAL_TABLE_ROWS", "LOCAL_KEYED_ROWS"):
+                patch.setattr(apply, name, -1)
         yield
 
 

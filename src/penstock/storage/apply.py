@@ -21,7 +21,14 @@ from penstock.errors import PenstockError
 from penstock.storage.clock import phase
 from penstock.storage.compact import FILES_OF_A_TIER, compact
 from penstock.storage.delta_log import DataFile, Snapshot
-from penstock.storage.local_apply import LOCAL_TABLE_ROWS, added_rows, kept_rows, live_rows
+from penstock.storage.local_apply import (
+    LOCAL_KEYED_ROWS,
+    LOCAL_TABLE_ROWS,
+    added_rows,
+    can_look_up,
+    kept_rows,
+    live_rows,
+)
 from penstock.storage.patch import (
     Patch,
     TableChange,
@@ -118,10 +125,12 @@ def _write(
 ) -> list[AddAction]:
     """Write what the change adds and what it leaves of the replaced files, whose rows are told by their values."""
     placer = Placer.of(before, change.keys)
-    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS and placer.by_hand:
-        added = added_rows(change.local)
-        kept = kept_rows(before, replaced, change.local, change.keys)
-        return write_table(pa.concat_tables([kept, added]) if replaced else added, before.path, epoch)
+    if change.local is not None and placer.by_hand:
+        most = LOCAL_KEYED_ROWS if can_look_up(change.local, change.keys) else LOCAL_TABLE_ROWS
+        if _row_count(replaced) <= most:
+            added = added_rows(change.local)
+            kept = kept_rows(before, replaced, change.local, change.keys)
+            return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, epoch)
     rows = copies(change.rows.where(f"{WEIGHT} > 0"))
     if replaced:
         rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
@@ -139,11 +148,10 @@ def _write_found(
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
     placer = Placer.of(before, change.keys)
-    if change.local is not None and _row_count(replaced) <= LOCAL_TABLE_ROWS and placer.by_hand:
+    if change.local is not None and placer.by_hand and _row_count(replaced) <= LOCAL_KEYED_ROWS:
         added = added_rows(change.local)
-        return write_table(
-            pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added]), before.path, epoch
-        )
+        rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
+        return write_table(placer.sorted(rows), before.path, epoch)
     rows = copies(change.rows.where(f"{WEIGHT} > 0"))
     if replaced:
         rows = read_files(spark, before, [f.path for f in replaced], hidden=hidden).unionByName(rows)

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.storage.arrow import fits_arrow
 from penstock.storage.delta_log import DataFile, Snapshot
-from penstock.storage.local_apply import LOCAL_TABLE_ROWS, live_rows
+from penstock.storage.local_apply import LOCAL_KEYED_ROWS, live_rows
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
 from penstock.storage.view_table import commit, write_files, write_table
@@ -56,9 +56,8 @@ def _merged(
 ) -> list[AddAction]:
     schema, placer = schema_of(table), Placer.of(table, keys)
     count = sum(file.rows or 0 for file in files)
-    if count <= LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
+    if count <= LOCAL_KEYED_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
-        order = [(name, "ascending") for name in placer.order]
-        return write_table(rows.sort_by(order) if order else rows, table.path, epoch)
+        return write_table(placer.sorted(rows), table.path, epoch)
     frame = read_files(spark, table, [file.path for file in files])
     return write_files(placer.spread(frame, count), table.path, epoch, placer.placement.partition)

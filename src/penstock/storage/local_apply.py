@@ -10,7 +10,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
@@ -19,7 +21,13 @@ from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.zset import WEIGHT
 
+_PLACE = "__place"
+
 LOCAL_TABLE_ROWS = 10_000
+"""Rows that are compared on the driver one by one."""
+
+LOCAL_KEYED_ROWS = 200_000
+"""Rows that are looked up there by their keys, or told by their places, all at once."""
 
 
 def added_rows(change: pa.Table) -> pa.Table:
@@ -33,6 +41,8 @@ def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, key
     """The rows of the files that a change leaves."""
     schema = loosened(change.drop_columns([WEIGHT])).schema
     rows = live_rows(before, files, schema, before.deleted)
+    if keys and can_look_up(change, keys):
+        return _without(rows, change, keys)
     columns = list(keys) if keys is not None else schema.names
     removed: Counter[Hashable] = Counter()
     for row, weight in zip(_identities(change, columns), change.column(WEIGHT).to_pylist(), strict=True):
@@ -45,6 +55,21 @@ def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, key
         else:
             places.append(place)
     return rows.take(pa.array(places, pa.int64()))
+
+
+def can_look_up(change: pa.Table, keys: Sequence[str] | None) -> bool:
+    """Whether Arrow compares the keys as we do: not floats, nested values and NULLs."""
+    simple = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal)
+    columns = [change.column(key) for key in keys or ()]
+    return bool(columns) and all(c.null_count == 0 and any(kind(c.type) for kind in simple) for c in columns)
+
+
+def _without(rows: pa.Table, change: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows whose keys are not among the removed ones."""
+    removed = change.filter(pc.less(change.column(WEIGHT), 0)).select(keys)
+    places = pa.array(np.arange(rows.num_rows))
+    kept = rows.select(keys).append_column(_PLACE, places).join(removed, list(keys), join_type="left anti")
+    return rows.take(kept.column(_PLACE).combine_chunks().sort())
 
 
 def live_rows(

@@ -14,6 +14,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from penstock.sql.statements import Placement
@@ -62,6 +63,9 @@ class Placer:
     def by_hand(self) -> bool:
         """Whether rows that are on the driver can go into one file."""
         return not self.placement.partition and not self.placement.buckets
+
+    def sorted(self, rows: pa.Table) -> pa.Table:
+        return rows.sort_by([(name, "ascending") for name in self.order]) if self.order else rows
 
     def spread(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
         """The frame cut into the files to be written, each sorted; ``rows``, if known, are how many there will be."""
