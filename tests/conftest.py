@@ -25,10 +25,11 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     with penstock.connect(tmp_path_factory.mktemp("keeper")) as keeper:
-        # The tests run hundreds of different queries on a few rows: compiling each would take longer than running it.
-        keeper.spark.conf.set("spark.sql.codegen.wholeStage", "false")
-        keeper.spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        keeper.spark.conf.set("spark.sql.adaptive.enabled", "false")
+        if "PENSTOCK_TPCH_SF" not in os.environ:
+            # Hundreds of different queries on a few rows: compiling each would take longer than running it.
+            keeper.spark.conf.set("spark.sql.codegen.wholeStage", "false")
+            keeper.spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+            keeper.spark.conf.set("spark.sql.adaptive.enabled", "false")
         yield keeper.spark
 
 

@@ -117,12 +117,14 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
 
 
 def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
-    """A version of a source table, read by delta-rs, which is fast, or by Delta's own reader if delta-rs cannot."""
+    """A version of a source table, read by delta-rs, which is fast if the rows are few, or by Delta's own reader."""
 
     def read() -> DataFrame:
         table = DeltaTable(path, version=consumed.version)
         features = set(table.protocol().reader_features or ())
-        if features <= {"deletionVectors", "timestampNtz"} and table.protocol().min_reader_version != 2:
+        counts = pa.table(table.get_add_actions(flatten=True)).column("num_records").to_pylist()
+        small = sum(_FEW if count is None else count for count in counts) < _FEW
+        if small and features <= {"deletionVectors", "timestampNtz"} and table.protocol().min_reader_version != 2:
             schema = StructType.fromJson(json.loads(table.schema().to_json()))
             schema = StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields])
             found = QueryBuilder().register("source", table).execute("SELECT * FROM source").read_all()

@@ -100,8 +100,9 @@ def _moved(path: str, folder: str, adds: Sequence[AddAction]) -> list[AddAction]
     filesystem, root = filesystem_of(path)
     found = []
     for add in adds:
-        place = add.path.removeprefix(f"{folder}/")
-        filesystem.create_dir(f"{root}/{place.rsplit('/', 1)[0]}")
+        partition = add.path.removeprefix(f"{folder}/").rsplit("/", 1)[0]
+        place = f"{partition}/part-{uuid.uuid4()}.snappy.parquet"  # Spark gives the files of a task the same name
+        filesystem.create_dir(f"{root}/{partition}")
         filesystem.move(f"{root}/{add.path}", f"{root}/{place}")
         found.append(AddAction(place, add.size, add.partition_values, add.modification_time, True, add.stats))
     _delete_folder(path, folder)
