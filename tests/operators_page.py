@@ -33,6 +33,7 @@ CODES = {
     "RECURSIVE_CTE": "`WITH RECURSIVE`",
     "SCALAR_SUBQUERY": "a scalar subquery that cannot be seen to give one row",
     "SET_OPERATION": "`UNION BY NAME`",
+    "SOURCE_COLUMN": "a column of type CHAR, which Spark pads wherever it compares it, or one called `__weight`",
     "SUBQUERY": "a subquery in `ON`, behind `ALL` or `ANY`, or `NOT IN` of several columns",
     "TABLE_FORM": "`VALUES` and table functions in `FROM`",
     "TIME_WINDOW": "Spark's `window`, `session_window`",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock
-from oracle import assert_all_fresh
+from oracle import after, assert_all_fresh
 
 TABLES = [
     "CREATE TABLE days (x DATE, at TIMESTAMP)",
@@ -114,3 +114,25 @@ def test_describe_knows_views_too(db: penstock.Database) -> None:
     db.sql("CREATE TABLE t (k INT)")
     db.create_view("v", "SELECT k FROM t")
     assert db.sql("DESCRIBE v").collect() == db.sql("DESCRIBE MATERIALIZED VIEW v").collect()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("query", ["SELECT id FROM t WHERE c = 'ab'", "SELECT __weight AS w FROM t GROUP BY __weight"])
+def test_columns_that_a_change_cannot_carry_make_a_view_recompute(db: penstock.Database, query: str) -> None:
+    db.sql("CREATE TABLE t (id INT, c CHAR(5), v VARCHAR(5), __weight INT)")
+    db.sql("INSERT INTO t VALUES (1, 'ab', 'ab', 1), (2, 'abc', 'ab ', 2)")
+    with pytest.raises(penstock.NotIncrementalError, match="SOURCE_COLUMN"):
+        db.create_view("v", query, policy="INCREMENTAL STRICT")
+    db.create_view("v", query)
+    db.create_view("others", "SELECT id, v FROM t WHERE v = 'ab'", policy="INCREMENTAL STRICT")
+    after(db, "INSERT INTO t VALUES (3, 'ab', 'ab', 2)", "DELETE FROM t WHERE id = 1", v="FULL")
+
+
+def test_a_column_that_takes_the_name_of_another(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, a INT, b INT) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    db.sql("INSERT INTO t VALUES (1, 10, 1), (2, 20, 2)")
+    db.create_view("sums", "SELECT id, SUM(a) AS s FROM t GROUP BY id")
+    db.create_view("others", "SELECT id, b FROM t")
+    db.sql("ALTER TABLE t RENAME COLUMN a TO old")
+    db.sql("ALTER TABLE t ADD COLUMN a INT")
+    after(db, "INSERT INTO t VALUES (3, 30, 3, 33)", sums="REINITIALIZE")
+    after(db, "UPDATE t SET a = 1 WHERE id = 1", others="NO_DATA")

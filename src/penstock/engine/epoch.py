@@ -34,7 +34,7 @@ from penstock.storage.apply import Applied, TableChange, apply_change, replace_a
 from penstock.storage.changes import Extent, extent, may_have_changed
 from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest
-from penstock.storage.reader import quoted, read_snapshot, schema_of
+from penstock.storage.reader import columns_by_name, quoted, read_snapshot, schema_of
 from penstock.storage.view_table import create_table, restore
 from penstock.storage.zset import WEIGHT, Delta
 
@@ -124,9 +124,9 @@ class Epoch:
             node = self._world.nodes[name]
             self._relations[name] = Relation(name, node.path, node.version)
         for name in request.nodes:
-            frontier = self._world.frontiers.get(name, {})
-            for relation, columns in self._world.nodes[name].details["input_types"].items():
-                if relation in frontier:
+            frontier, details = self._world.frontiers.get(name, {}), self._world.nodes[name].details
+            for relation, columns in details["input_types"].items():
+                if relation in frontier and details["incremental"]:
                     needed = self._relations[relation].columns.setdefault(frontier[relation].version, set())
                     needed.update(columns)
 
@@ -246,6 +246,8 @@ class Epoch:
             known = frontier.get(name)
             if known is None or known.table_id != after.table_id or known.version > after.version:
                 return step("REINITIALIZE", "SOURCE_REPLACED")
+            if self._columns_replaced(node, name, known.version, after):
+                return step("REINITIALIZE", "SOURCE_REPLACED")
         if node.details.get("reason_code") == "POLICY_FULL":
             return step("FULL", "POLICY_FULL")
         if all(self._unchanged(name, since[name]) for name in node.inputs):
@@ -255,6 +257,18 @@ class Epoch:
         chosen = step("INCREMENTAL", "CHANGED")
         self._weigh(chosen)
         return chosen
+
+    def _columns_replaced(self, node: NodeRecord, name: str, since: int, after: Snapshot) -> bool:
+        """Whether another column has the name of one that the node reads: renamed or dropped, and added again."""
+        if name not in self._world.tables or since == after.version or not columns_by_name(after):
+            return False
+        try:
+            before = columns_by_name(Snapshot(after.path, since))
+        except HistoryGone:
+            return False  # which is found out, and said, when the change is read
+        now = columns_by_name(after)
+        read = [column.lower() for column in node.details["input_types"].get(name, {})]
+        return any(column in before and before[column] != now.get(column) for column in read)
 
     def _weigh(self, step: Step) -> None:
         """Under the policy AUTO a change that is too large to be worth maintaining makes the node recompute."""

@@ -23,6 +23,12 @@ def schema_of(snapshot: Snapshot) -> StructType:
     return StructType.fromJson(json.loads(snapshot.schema_json))
 
 
+def columns_by_name(snapshot: Snapshot) -> dict[str, str]:
+    """What the columns are really called, by their names in lower case; empty for a table without column mapping."""
+    found = {f.name.lower(): f.metadata.get("delta.columnMapping.physicalName") for f in schema_of(snapshot).fields}
+    return {name: physical for name, physical in found.items() if physical}
+
+
 def read_snapshot(spark: SparkSession, snapshot: Snapshot, columns: Sequence[str] | None = None) -> DataFrame:
     """The rows of a version: plain Parquet where that is right, the Delta reader where the table needs it."""
     if snapshot.plain:
