@@ -35,7 +35,7 @@ docs: java install ## write docs/operators.md from what the tests executed
 SF ?= 0.1
 
 test-tpch: java install ## keep the queries of TPC-H fresh on all its rows (SF=0.1 chooses the scale factor)
-	PENSTOCK_TPCH_SF=$(SF) $(BIN)/python -m pytest tests/tpch
+	PENSTOCK_DRIVER_MEMORY=$(or $(PENSTOCK_DRIVER_MEMORY),8g) PENSTOCK_TPCH_SF=$(SF) $(BIN)/python -m pytest tests/tpch
 
 lint: install ## check style, types and the direction of imports
 	$(BIN)/ruff check .
