@@ -1,24 +1,20 @@
 """The oracle: after any change, a view equals its defining query as a multiset, and the recorded action is expected.
 
-The query is run by Spark on the source versions of the view's epoch, which delta-rs or Spark's own Delta reader read,
-with the views below it written out, so that nothing of what is tested computes the expected rows.
+The query is run by Spark's own Delta reader on the source versions of the view's epoch, with the views below it
+written out, so that nothing of what is tested computes the expected rows.
 """
 
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType, VariantVal
 
 import penstock
@@ -117,18 +113,9 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
 
 
 def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
-    """A version of a source table, read by delta-rs, which is fast if the rows are few, or by Delta's own reader."""
+    """A version of a source table, read by Delta's own reader."""
 
     def read() -> DataFrame:
-        table = DeltaTable(path, version=consumed.version)
-        features = set(table.protocol().reader_features or ())
-        counts = pa.table(table.get_add_actions(flatten=True)).column("num_records").to_pylist()
-        small = sum(_FEW if count is None else count for count in counts) < _FEW
-        if small and features <= {"deletionVectors", "timestampNtz"} and table.protocol().min_reader_version != 2:
-            schema = StructType.fromJson(json.loads(table.schema().to_json()))
-            schema = StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields])
-            found = QueryBuilder().register("source", table).execute("SELECT * FROM source").read_all()
-            return db.spark.createDataFrame(pa.table(found).cast(to_arrow_schema(schema, timezone="UTC")), schema)
         return db.spark.read.format("delta").option("versionAsOf", consumed.version).load(path)
 
     return _kept((path, consumed.table_id, consumed.version), read)
@@ -144,7 +131,8 @@ def _kept(key: Any, compute: Callable[[], DataFrame]) -> DataFrame:
         if len(_frames) > 100:
             _frames.clear()
         frame = compute()
-        if not any("variant" in kind for kind in types(frame)):
+        padded = '"char(' in frame.schema.json()  # what is kept would no longer be compared as Spark compares CHAR
+        if not padded and not any("variant" in kind for kind in types(frame)):
             head = collected(frame.limit(_FEW + 1))
             if head.num_rows <= _FEW:
                 fields = [StructField(f.name, nullable(f.dataType)) for f in frame.schema.fields]
