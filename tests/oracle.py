@@ -63,7 +63,15 @@ def after(
 
 def assert_same_rows(actual: DataFrame, expected: DataFrame, what: str = "rows") -> None:
     found, wanted = multiset(actual), multiset(expected)
-    assert found == wanted, f"{what}: unexpected {dict(found - wanted)}, missing {dict(wanted - found)}"
+    unexpected, missing = list((found - wanted).elements()), list((wanted - found).elements())
+    for row in list(unexpected):
+        twin = next((other for other in missing if _nearly(row, other)), None)
+        if twin is not None:
+            unexpected.remove(row)
+            missing.remove(twin)
+    problem = f"{what}: unexpected {Counter(unexpected)}, missing {Counter(missing)}"
+    assert not unexpected, problem
+    assert not missing, problem
 
 
 def types(frame: DataFrame) -> list[str]:
@@ -139,6 +147,16 @@ def _kept(key: Any, compute: Callable[[], DataFrame]) -> DataFrame:
                 frame = frame.sparkSession.createDataFrame(head, StructType(fields))
         _frames[key] = frame
     return _frames[key]
+
+
+def _nearly(one: Any, other: Any) -> bool:
+    """The same but for one in the last digit that is kept of a float: two sums may lie just beside a half of it."""
+    match one, other:
+        case tuple(), tuple():
+            return len(one) == len(other) and all(map(_nearly, one, other))
+        case float(), float():
+            return math.isclose(one, other, rel_tol=1e-11)
+    return bool(one == other)
 
 
 def _plain(value: Any) -> Any:

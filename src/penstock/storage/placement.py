@@ -94,7 +94,7 @@ def _by_time(types: dict[str, object], keys: Sequence[str] | None) -> list[str]:
 
 def _without_empty_text(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Delta cannot tell an empty text from NULL in a partition column, so it is better not to write one."""
-    problem = "'the partition column {} has an empty text, which Delta would turn into NULL'"
+    problem = "'the partition column {} has an empty text, which Delta would turn into NULL: use CLUSTER BY, or NULLIF'"
     checked = {
         c: f"IF({quoted(c)} = '', RAISE_ERROR({problem.format(c)}), {quoted(c)}) AS {quoted(c)}" for c in columns
     }
