@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in longest)
 
 
-# Two processes share the cores: a collector that needs none of its own.
+# What counts is how much is done in all, not how long a pause lasts.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
 
 

@@ -47,3 +47,14 @@ def test_a_reader_that_is_behind_sees_the_rows_once(chain: penstock.Database) ->
     report = chain.refresh()
     assert report["sums"].action == "INCREMENTAL"
     assert_all_fresh(chain)
+
+
+def test_files_that_merging_would_not_make_fewer_stay(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (k INT, x INT)")
+    db.sql(f"INSERT INTO t SELECT id, id FROM range({FILES_OF_A_TIER + 1})")
+    db.create_view("parts", "SELECT k, x FROM t", partitioned_by=["k"])
+    before = {file.path for file in Snapshot(f"{db.path}/views/parts").files}
+    db.sql("INSERT INTO t VALUES (0, 100)")
+    assert db.refresh()["parts"].strategy == "APPEND"
+    assert before < {file.path for file in Snapshot(f"{db.path}/views/parts").files}
+    assert_all_fresh(db, "INCREMENTAL")

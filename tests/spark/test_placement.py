@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -117,3 +119,11 @@ def test_a_placement_that_cannot_be(orders: penstock.Database, clause: str, mess
     query = "SELECT id, MAP(id, 1) AS tags FROM orders" if "tags" in clause else query
     with pytest.raises(penstock.DefinitionError, match=message):
         orders.sql(f"CREATE MATERIALIZED VIEW v {clause} AS {query}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"buckets": 0}, "from 1"), ({"partitioned_by": ["id"], "cluster_by": ["id"]}, "not both")]
+)
+def test_options_that_sql_would_not_take(orders: penstock.Database, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(penstock.DefinitionError, match=message):
+        orders.create_view("v", "SELECT id, region FROM orders", **options)

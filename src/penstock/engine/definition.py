@@ -95,6 +95,10 @@ def _placement(statement: CreateView, columns: list[StructField]) -> Placement:
                 raise DefinitionError(f"{about} cannot sort by {name!r}, which is {kind.simpleString()}.")
         if len({name.lower() for name in names}) < len(names):
             raise DefinitionError(f"{about} names a column twice.")
+    if asked.partition and asked.cluster:
+        raise DefinitionError(f"view {statement.name!r} has one PARTITIONED BY or one CLUSTER BY, not both.")
+    if asked.buckets is not None and asked.buckets < 1:
+        raise DefinitionError(f"view {statement.name!r}: BUCKETS takes a number from 1, not {asked.buckets}.")
     if len(asked.partition) == len(columns):
         raise DefinitionError(f"view {statement.name!r}: PARTITIONED BY leaves no column to be stored. Use CLUSTER BY.")
 

@@ -97,4 +97,4 @@ def replaced(
         old = groups.of(old)
     old = weighted(old.select(*map(quoted, keyed.stored)), -1)
     change = consolidate(add([old, weighted(anew.frame, 1)]), small=stored.small and anew.small)
-    return materializer.materialize(change, few=stored.tiny if groups is None else groups.local)
+    return materializer.materialize(change, few=(stored.tiny and anew.small) if groups is None else groups.local)

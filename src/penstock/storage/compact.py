@@ -9,52 +9,63 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.errors import PenstockError
 from penstock.storage.arrow import fits_arrow
-from penstock.storage.delta_log import DataFile, Snapshot
+from penstock.storage.delta_log import DataFile, Snapshot, partition_of
 from penstock.storage.local_apply import LOCAL_KEYED_ROWS, live_rows
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
-from penstock.storage.view_table import commit, write_files, write_table
+from penstock.storage.view_table import commit, discard, write_files, write_table
 
 FILES_OF_A_TIER = 10
 MOST_ROWS = 1_000_000
 """Files with more rows than this are left alone."""
 
 
-def worth_merging(files: Sequence[DataFile]) -> list[DataFile]:
-    """The files of every tier that is full.
+def worth_merging(files: Sequence[DataFile], buckets: int = 1) -> list[DataFile]:
+    """The files of every tier that is full. Each partition has tiers of its own, of as many files for each bucket.
 
     >>> few = [DataFile(f"{i}.parquet", 900, rows=5) for i in range(10)]
     >>> len(worth_merging(few)), len(worth_merging(few[1:]))
     (10, 0)
     >>> len(worth_merging([*few, DataFile("large.parquet", 90_000, rows=5_000)]))
     10
+    >>> len(worth_merging(few, buckets=2))
+    0
+    >>> len(worth_merging([DataFile(f"day={i}/0.parquet", 900, rows=5) for i in range(10)]))
+    0
     """
-    tiers: dict[int, list[DataFile]] = defaultdict(list)
+    tiers: dict[tuple[str, int], list[DataFile]] = defaultdict(list)
     for file in files:
         if file.rows is not None and file.rows <= MOST_ROWS:
-            tiers[len(str(file.rows))].append(file)
-    return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER for file in tier]
+            tiers[str(partition_of(unquote(file.path))), len(str(file.rows))].append(file)
+    return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER * buckets for file in tier]
 
 
 def compact(spark: SparkSession, table: Snapshot, keys: Sequence[str] | None, *, node: str, epoch: int) -> int:
     """Merge small files if there are many; gives the version that the table has then."""
-    files = worth_merging(table.files)
+    placer = Placer.of(table, keys)
+    files = worth_merging(table.files, placer.placement.buckets or 1)
     if not files:
         return table.version
-    adds = _merged(spark, table, files, keys, epoch)
-    return commit(table, adds, files, {}, node=node, epoch=epoch, data_change=False)
+    adds = _merged(spark, table, files, placer, epoch)
+    try:
+        return commit(table, adds, files, {}, node=node, epoch=epoch, data_change=False)
+    except (PenstockError, OSError):
+        discard(table.path, adds)
+        raise
 
 
 def _merged(
-    spark: SparkSession, table: Snapshot, files: Sequence[DataFile], keys: Sequence[str] | None, epoch: int
+    spark: SparkSession, table: Snapshot, files: Sequence[DataFile], placer: Placer, epoch: int
 ) -> list[AddAction]:
-    schema, placer = schema_of(table), Placer.of(table, keys)
+    schema = schema_of(table)
     count = sum(file.rows or 0 for file in files)
     if count <= LOCAL_KEYED_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from penstock.sql.statements import Placement
+from penstock.storage.bounded import literal
 from penstock.storage.delta_log import PARTITIONED, Snapshot
 from penstock.storage.frames import select
 from penstock.storage.reader import quoted
@@ -94,8 +95,9 @@ def _by_time(types: dict[str, object], keys: Sequence[str] | None) -> list[str]:
 
 def _without_empty_text(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Delta cannot tell an empty text from NULL in a partition column, so it is better not to write one."""
-    problem = "'the partition column {} has an empty text, which Delta would turn into NULL: use CLUSTER BY, or NULLIF'"
+    problem = "the partition column {} has an empty text, which Delta would turn into NULL: use CLUSTER BY, or NULLIF"
     checked = {
-        c: f"IF({quoted(c)} = '', RAISE_ERROR({problem.format(c)}), {quoted(c)}) AS {quoted(c)}" for c in columns
+        c: f"IF({quoted(c)} = '', RAISE_ERROR({literal(problem.format(c))}), {quoted(c)}) AS {quoted(c)}"
+        for c in columns
     }
     return select(frame, *[checked.get(c, quoted(c)) for c in frame.columns])

@@ -90,13 +90,14 @@ def _added(path: str, folder: str) -> list[AddAction]:
             continue
         footer = pq.read_metadata(info.path, filesystem=filesystem)
         if footer.num_rows:
-            path = f"{folder}/{info.path.split(f'/{folder}/', 1)[1]}"
-            adds.append(AddAction(path, info.size, partition_of(path), now(), True, _statistics(footer)))
+            place = f"{folder}/{info.path.split(f'/{folder}/', 1)[1]}"
+            adds.append(AddAction(place, info.size, partition_of(place), now(), True, _statistics(footer)))
     moved(written=sum(add.size for add in adds))
     return adds
 
 
 def _moved(path: str, folder: str, adds: Sequence[AddAction]) -> list[AddAction]:
+    """The files where their partitions are; what a failure leaves there belongs to no version."""
     filesystem, root = filesystem_of(path)
     found = []
     for add in adds:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.measure import ALWAYS
+from penstock.errors import InternalError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class Insisting(Contender):
@@ -18,6 +22,14 @@ class Insisting(Contender):
 
     def refresh(self, views: Sequence[str]) -> None:
         self.stage.database.refresh(*map(_twin, views))
+
+    def check(self, view: str, expected: DataFrame) -> None:
+        from penstock.bench.stage import differing_rows
+
+        if differing := differing_rows(expected, self.stage.database.table(_twin(view))):
+            raise InternalError(
+                f"view {_twin(view)!r} differs from its query in {differing:,} rows. Please report this."
+            )
 
 
 def _twin(view: str) -> str:
