@@ -57,6 +57,7 @@ def settings() -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         # A view must not depend on which machine refreshes it.
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.codegen.cache.maxEntries": "2000",  # a graph of views has more plans than the usual 100
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         **EXACT_DATES,
         # Listing a few hundred known files is faster here than as a Spark job.

@@ -82,6 +82,8 @@ class Inputs:
         change = read_change(self._spark, before, relation.after, columns)
         if change.rows is None:
             return None
+        if change.table is not None:
+            return Delta(change.rows, change.append_only, small=True, table=change.table)
         if change.append_only and self._appended_rows(before, relation.after) > LOCAL_ROWS:
             return Delta(change.rows, append_only=True)
         return self._materialized(change)
@@ -94,7 +96,7 @@ class Inputs:
     def _materialized(self, change: Change) -> Delta | None:
         assert change.rows is not None
         rows = change.rows if change.append_only else consolidate(change.rows, small=change.small)
-        result = self._materializer.materialize(rows, few=change.small)
+        result = self._materializer.materialize(rows, few=change.small, little=change.small)
         inserted, deleted = result.totals(WEIGHT)
         if not inserted and not deleted:
             return None

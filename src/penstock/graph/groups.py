@@ -1,7 +1,7 @@
 """Diamonds and consistency groups: which views must advance together, and what one that fails keeps back.
 
-A diamond is a view that reads something on two paths that share nothing in between. If one of the paths advances and the
-other does not, the view mixes two moments; so all on both paths, and the view, are one group.
+A diamond is a view that reads something on two paths that share nothing in between. If one of the paths advances and
+the other does not, the view mixes two moments; so all on both paths, and the view, are one group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Watermarks: how far event time has come. That of a table moves with its rows; that of a view is its slowest input's."""
+"""Watermarks: how far event time has come. A table's moves with its rows; a view's is that of its slowest input."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from penstock.ivm import rules
 from penstock.ivm.accumulators import ROWS
@@ -23,7 +22,7 @@ from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import Touched, renamed, touched
 from penstock.plan.operators import Aggregate, Distinct, names_in, render
-from penstock.storage.frames import select
+from penstock.storage.frames import grouped, select
 from penstock.storage.reader import quoted
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
 
@@ -76,15 +75,11 @@ def _grouped(layout: Layout, rows: DataFrame, *, small: bool) -> DataFrame:
     rows = rows.coalesce(1) if small else rows
     if layout.mergeable:
         state = [f"CAST({c.part.plain} AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
-        groups = rows.groupBy(*_keys(layout)).agg(*_expressions([f"COUNT(*) AS {ROWS}", *state]))
+        groups = grouped(rows, _keys(layout), [f"COUNT(*) AS {ROWS}", *state])
         return _finalised(layout, groups)
     values = [f"{render(m.function)} AS {m.name}" for m in layout.measures]
-    groups = rows.groupBy(*_keys(layout)).agg(*_expressions(values))
+    groups = grouped(rows, _keys(layout), values)
     return select(groups, *[_stored_columns(layout)[name] for name in layout.stored])
-
-
-def _expressions(texts: Sequence[str]) -> list[Column]:
-    return [F.expr(text) for text in texts]
 
 
 def _partials(layout: Layout) -> list[str]:
@@ -131,19 +126,23 @@ def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, mate
     few = change.small or change.few
     if few and stored.tiny:
         merged = _merged(layout, partials, _under_keys(layout, stored.frame), extremes, one=change.small)
-        result = materializer.materialize(merged, few=True)
+        result = materializer.materialize(merged, few=True, little=change.small)
     else:
-        known = materializer.materialize(partials, few=few)
+        known = materializer.materialize(partials, few=few, little=change.small)
         groups = Touched(known, tuple(_keys(layout)))
+        if layout.keys:
+            stored = stored.near(groups.keys.table, {stored_as: name for name, _, stored_as in layout.keys})
         before = groups.of(_under_keys(layout, stored.frame)) if layout.keys else stored.frame
-        merged = _merged(layout, known.frame, before, extremes, one=known.local and stored.small)
-        result = materializer.materialize(merged, few=known.local)
+        little = known.local and stored.small
+        merged = _merged(layout, known.frame, before, extremes, one=little)
+        result = materializer.materialize(merged, few=known.local, little=little)
     if not (extremes and result.any(_STALE)):
         return result.without(_STALE)
     stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
     anew = _from_child(layout, context, stale)
     total = add([result.frame.drop(_STALE), weighted(anew.frame, 1)])
-    return materializer.materialize(consolidate(total, small=result.local and anew.small), few=result.local)
+    little = result.local and anew.small
+    return materializer.materialize(consolidate(total, small=little), few=result.local, little=little)
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:
@@ -165,7 +164,7 @@ def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout
     """The change by group: what it adds to the state, and the extremes of what it removes."""
     rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
     texts = _partials(layout) + [_removed(m) for m in extremes]
-    return (rows.coalesce(1) if change.small else rows).groupBy(*_keys(layout)).agg(*_expressions(texts))
+    return grouped(rows.coalesce(1) if change.small else rows, _keys(layout), texts)
 
 
 def _merged(
@@ -189,7 +188,7 @@ def _merged(
         f"{identity_of(f'{_OLD}.{quoted(name)}', types[name].dataType)}"
         for name in state
     )
-    groups = (both.coalesce(1) if one else both).groupBy(*_keys(layout)).agg(*_expressions(merges))
+    groups = grouped(both.coalesce(1) if one else both, _keys(layout), merges)
     # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
     marked = select(groups, *_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
     changed = marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")

@@ -8,10 +8,11 @@ way does not have to break them in the same way again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
@@ -20,9 +21,10 @@ from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
 from penstock.storage.apply import SMALL_TABLE_ROWS
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import select
-from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.reader import quoted, read_files, read_snapshot
+from penstock.storage.skipping import files_near
 from penstock.storage.zset import Rows, add, consolidate, weighted
 
 _TINY_ROWS = 10_000
@@ -34,14 +36,24 @@ class Stored:
 
     spark: SparkSession
     snapshot: Snapshot
+    files: tuple[DataFile, ...] | None = None
+    """Those of the table's files that are of interest; None: all of them."""
 
     @cached_property
     def frame(self) -> DataFrame:
-        return read_snapshot(self.spark, self.snapshot)
+        if self.files is None:
+            return read_snapshot(self.spark, self.snapshot)
+        return read_files(self.spark, self.snapshot, [file.path for file in self.files])
 
     @property
     def rows(self) -> int:
-        return self.snapshot.rows
+        return self.snapshot.rows if self.files is None else sum(file.rows or 0 for file in self.files)
+
+    def near(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored:
+        """The table without the files that have no row with one of these keys; ``columns`` says which is which."""
+        if keys is None or not self.snapshot.plain:
+            return self
+        return replace(self, files=files_near(self.snapshot, keys, columns))
 
     @property
     def small(self) -> bool:
@@ -92,9 +104,12 @@ def replaced(
     keyed: Keyed, stored: Stored, groups: Touched | None, anew: Rows, materializer: Materializer
 ) -> Materialized:
     """The change of the table when these groups' rows (all without) become others."""
-    old = keyed.under_keys(stored.frame)
-    if groups is not None:
-        old = groups.of(old)
+    if groups is None:
+        old = keyed.under_keys(stored.frame)
+    else:
+        stored = stored.near(groups.keys.table, {stored_as: name for name, stored_as in keyed.keys})
+        old = groups.of(keyed.under_keys(stored.frame))
     old = weighted(old.select(*map(quoted, keyed.stored)), -1)
     change = consolidate(add([old, weighted(anew.frame, 1)]), small=stored.small and anew.small)
-    return materializer.materialize(change, few=(stored.tiny and anew.small) if groups is None else groups.local)
+    few = (stored.tiny and anew.small) if groups is None else groups.local
+    return materializer.materialize(change, few=few, little=few and stored.small and anew.small)

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from penstock.storage.arrow import collected, fits_arrow, nullable
 from penstock.storage.clock import phase
 from penstock.storage.frames import select
+from penstock.storage.interpreted import running
 
 LOCAL_ROWS = 20_000
 
@@ -67,9 +68,12 @@ class Materializer:
     def __init__(self) -> None:
         self._cached: list[DataFrame] = []
 
-    def materialize(self, frame: DataFrame, *, few: bool = False) -> Materialized:
-        """Compute a frame. ``few`` rows are expected: they are collected at once, and cached only if they are many."""
-        with phase("computing"):
+    def materialize(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
+        """Compute a frame. ``few`` rows are expected: they are collected at once, and cached only if they are many.
+
+        ``little`` is read for it, so that compiling the query would not pay.
+        """
+        with phase("computing"), running(frame.sparkSession, interpreted=little):
             if not fits_arrow(frame.schema):
                 return self._cache(frame)
             table = _collected_if_few(frame) if few else None

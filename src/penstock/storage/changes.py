@@ -18,13 +18,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
 from penstock.storage.frames import select
-from penstock.storage.reader import quoted, read_files, read_places, read_snapshot
+from penstock.storage.local_changes import read_locally
+from penstock.storage.reader import quoted, read_files, read_places, read_snapshot, schema_of
 from penstock.storage.zset import WEIGHT, add, weighted
 
 
@@ -37,6 +40,8 @@ class Change:
     append_only: bool = False
     small: bool = False
     """Whether so little was written that one task reads it fast."""
+    table: pa.Table | None = None
+    """The rows, consolidated, if they were read on the driver."""
 
 
 _SMALL_BYTES = 256 * 1024
@@ -84,6 +89,9 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
     changing = [c for c in commits if c.changed]
     if not changing:
         return NOTHING
+    local = read_locally(after, changing, columns)
+    if local is not None:
+        return _local(spark, after, local, columns, _how(before, commits, changing))
     if all(not _data(c.removes) for c in changing) and not any(
         a.get("deletionVector") for c in changing for a in c.adds
     ):
@@ -91,11 +99,32 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
         if files_exist(after.path, added) and (after.plain or set(added) <= {f.path for f in after.files}):
             rows = weighted(read_files(spark, after, added, columns), 1)
             return Change("APPEND", rows, append_only=True, small=_is_small(changing))
-    # The feed cannot be read across a change of the schema; what the files say is right there too.
-    settled = not any(c.metadata for c in commits)
-    if settled and _feed_is_on(before, commits) and files_exist(after.path, _feed_files(changing)):
+    if _has_feed(before, commits) and files_exist(after.path, _feed_files(changing)):
         return Change("FEED", _read_feed(spark, before, after, columns), small=_is_small(changing))
     return _read_files(spark, before, after, changing, columns)
+
+
+def _local(spark: SparkSession, after: Snapshot, table: pa.Table, columns: Sequence[str], how: str) -> Change:
+    """A change that was read on the driver."""
+    if not table.num_rows:
+        return NOTHING
+    types = {f.name: f.dataType for f in schema_of(after).fields}
+    fields = [StructField(name, types[name]) for name in table.column_names if name != WEIGHT]
+    rows = spark.createDataFrame(table, StructType([*fields, StructField(WEIGHT, LongType())]))
+    append_only = min(table.column(WEIGHT).to_pylist()) > 0
+    return Change(how, rows, append_only=append_only, small=True, table=table)
+
+
+def _how(before: Snapshot, commits: Sequence[Commit], changing: Sequence[Commit]) -> str:
+    """What a change is read from."""
+    if not any(_data(c.removes) for c in changing):
+        return "APPEND"
+    return "FEED" if _has_feed(before, commits) else "FILES"
+
+
+def _has_feed(before: Snapshot, commits: Sequence[Commit]) -> bool:
+    """The feed cannot be read across a change of the schema; what the files say is right there too."""
+    return _feed_is_on(before, commits) and not any(c.metadata for c in commits)
 
 
 def _is_small(commits: Sequence[Commit]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,9 +92,13 @@ class Snapshot:
         return list(self._table.metadata().partition_columns)
 
     @cached_property
+    def bounds(self) -> pa.Table:
+        """The files as the log has them, with the least and greatest values of their columns: ``min.x``, ``max.x``."""
+        return pa.table(self._table.get_add_actions(flatten=True))
+
+    @cached_property
     def files(self) -> tuple[DataFile, ...]:
-        actions = pa.table(self._table.get_add_actions(flatten=True))
-        columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
+        columns = [self.bounds.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
         return tuple(
             DataFile(path, size, None if rows is None else rows - len(self.deleted.get(path, ())))
             for path, size, rows in zip(*columns, strict=True)
@@ -179,6 +184,12 @@ def _read_vectors(filesystem: fs.FileSystem, root: str, descriptors: dict[str, D
                 contents[file] = stream.read()
         hidden[path] = hidden_by(descriptor, contents[file])
     return hidden
+
+
+def vectors_of(filesystem: fs.FileSystem, root: str, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, BitMap64]:
+    """The rows that the vectors of some actions hide, by file."""
+    descriptors = {path: dict(a["deletionVector"]) for path, a in actions.items() if a.get("deletionVector")}
+    return _read_vectors(filesystem, root, descriptors)
 
 
 def table_uri(path: str) -> str:

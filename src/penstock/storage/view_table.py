@@ -12,7 +12,7 @@ import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -289,14 +289,22 @@ def _bounds(chunks: Sequence[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
         return None
     if not pairs or not all(_is_simple(value) for pair in pairs for value in pair):
         return None
-    return _plain(min(low for low, _ in pairs)), _plain(max(high for _, high in pairs))
+    try:
+        return _plain(min(low for low, _ in pairs)), _plain(max(high for _, high in pairs), up=True)
+    except OverflowError:  # the last moment that Python knows cannot be rounded up
+        return None
 
 
 def _is_simple(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= _LONGEST_TEXT
-    return type(value) in (int, date)
+    return type(value) in (int, date, datetime)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, *, up: bool = False) -> Any:
+    """As Delta writes it; times have milliseconds there, so the last one is rounded ``up``."""
+    if isinstance(value, datetime):
+        cut = value.microsecond % 1000
+        value += timedelta(microseconds=(1000 - cut if up and cut else -cut))
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return value.isoformat() if isinstance(value, date) else value

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from penstock.storage.frames import select
+from penstock.storage.frames import grouped, select
 from penstock.storage.reader import quoted
 
 WEIGHT = "__weight"
@@ -111,10 +111,10 @@ def consolidate(frame: DataFrame, *, small: bool = False) -> DataFrame:
         frame = select(frame, "*", *[f"{identity(f)} AS {special[f.name]}" for f in fields if f.name in special])
     if small:
         frame = frame.coalesce(1)
-    kept = [F.expr(f"ANY_VALUE({quoted(name)}) AS {quoted(name)}") for name in special]
+    kept = [f"ANY_VALUE({quoted(name)}) AS {quoted(name)}" for name in special]
     keys = [special.get(f.name, quoted(f.name)) for f in fields]
-    grouped = frame.groupBy(*keys).agg(F.expr(f"SUM({WEIGHT}) AS {WEIGHT}"), *kept).where(f"{WEIGHT} <> 0")
-    return select(grouped, *[quoted(f.name) for f in fields], WEIGHT) if special else grouped
+    rows = grouped(frame, keys, [f"SUM({WEIGHT}) AS {WEIGHT}", *kept]).where(f"{WEIGHT} <> 0")
+    return select(rows, *[quoted(f.name) for f in fields], WEIGHT) if special else rows
 
 
 def narrowed(table: pa.Table, columns: Sequence[str]) -> pa.Table | None:

@@ -1,0 +1,180 @@
+"""Reading a small change on the driver: from the log to the files to Arrow, without a Spark job.
+
+Commit by commit: the change feed's files where a commit has some; else the files that it added (+1) and removed (-1),
+and of a file that got another deletion vector just the rows that the vectors differ in. What is not simple (nested
+types, partitions, columns that a file lacks, old calendars) or not small is left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    AtomicType,
+    DateType,
+    DoubleType,
+    FloatType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, vectors_of
+from penstock.storage.log_replay import UnknownLog
+from penstock.storage.reader import columns_by_name, schema_of
+from penstock.storage.zset import WEIGHT, narrowed
+
+MOST_ROWS = 20_000
+"""Changed rows that are read here."""
+
+_MOST_BYTES = 128 * 1024 * 1024
+"""Of columns that are read, uncompressed."""
+
+_CHANGE_TYPE = "_change_type"
+_ADDED = ("insert", "update_postimage")
+
+
+class _NotHere(Exception):
+    """The change is one for Spark."""
+
+
+def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[str]) -> pa.Table | None:
+    """The consolidated change of these commits, as columns and weight; None when Spark must read it."""
+    try:
+        schema = _schema(after, columns)
+        reading = _Reading(after, to_arrow_schema(schema, timezone="UTC"), _has_times(schema))
+        for commit in commits:
+            reading.read(commit)
+        if all(weight > 0 for _, weight in reading.parts):
+            return reading.total()
+        if any(isinstance(f.dataType, FloatType | DoubleType) for f in schema.fields):
+            return None  # Arrow does not tell 0.0 from -0.0
+        return narrowed(reading.total(), schema.names)
+    except (_NotHere, UnknownLog, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        return None
+
+
+def _schema(after: Snapshot, columns: Sequence[str]) -> StructType:
+    known = {field.name.lower(): field for field in schema_of(after).fields}
+    fields = [known[column.lower()] for column in columns]
+    if after.partition_columns or columns_by_name(after) or not after.plain or not fields:
+        raise _NotHere
+    if not all(isinstance(f.dataType, AtomicType) and _is_plain(f) for f in fields):
+        raise _NotHere
+    return StructType([StructField(f.name, f.dataType) for f in fields])
+
+
+def _is_plain(field: StructField) -> bool:
+    if isinstance(field.dataType, StringType) and field.dataType != StringType():
+        return False
+    return field.dataType.typeName() not in ("variant", "geometry", "geography")
+
+
+def _has_times(schema: StructType) -> bool:
+    return any(isinstance(f.dataType, DateType | TimestampType | TimestampNTZType) for f in schema.fields)
+
+
+class _Reading:
+    def __init__(self, table: Snapshot, schema: pa.Schema, times: bool):
+        self._filesystem, self._root = filesystem_of(table.path)
+        self._schema = schema
+        self._times = times
+        self._rows = self._bytes = 0
+        self.parts: list[tuple[pa.Table, int]] = []
+        """Rows and their weight."""
+
+    def read(self, commit: Commit) -> None:
+        if commit.changes:
+            for action in commit.changes:
+                self._feed(action)
+            return
+        added = {str(a["path"]): a for a in commit.adds if a.get("dataChange", True)}
+        removed = {str(a["path"]): a for a in commit.removes if a.get("dataChange", True)}
+        old = vectors_of(self._filesystem, self._root, removed)
+        new = vectors_of(self._filesystem, self._root, added)
+        none = BitMap64()
+        for path in added.keys() & removed.keys():
+            before, now = old.get(path, none), new.get(path, none)
+            self._places(path, now - before, -1)
+            self._places(path, before - now, 1)
+        for path in removed.keys() - added.keys():
+            self._whole(path, removed[path], old.get(path, none), -1)
+        for path in added.keys() - removed.keys():
+            self._whole(path, added[path], new.get(path, none), 1)
+
+    def total(self) -> pa.Table:
+        tables = [rows.append_column(WEIGHT, pa.array(np.full(len(rows), weight))) for rows, weight in self.parts]
+        empty = pa.schema([*self._schema, pa.field(WEIGHT, pa.int64())]).empty_table()
+        return pa.concat_tables([empty, *tables]).combine_chunks()
+
+    def _feed(self, action: dict[str, Any]) -> None:
+        rows = self._read(self._open(action), None, [*self._schema.names, _CHANGE_TYPE])
+        added = pa.compute.is_in(rows.column(_CHANGE_TYPE), value_set=pa.array(_ADDED))
+        for weight, kept in ((1, added), (-1, pa.compute.invert(added))):
+            self._keep(rows.select(self._schema.names).filter(kept), weight)
+
+    def _whole(self, path: str, action: dict[str, Any], hidden: BitMap64, weight: int) -> None:
+        file = self._open(action)
+        if file.metadata.num_rows - len(hidden) > MOST_ROWS:
+            raise _NotHere
+        rows = self._read(file, None, self._schema.names)
+        if hidden:
+            mask = np.ones(len(rows), dtype=np.bool_)
+            mask[np.array(hidden, dtype=np.int64)] = False
+            rows = rows.filter(pa.array(mask))
+        self._keep(rows, weight)
+
+    def _places(self, path: str, places: BitMap64, weight: int) -> None:
+        """The rows at some places, from the row groups that hold them."""
+        if not places:
+            return
+        if len(places) > MOST_ROWS:
+            raise _NotHere
+        file = self._open({"path": path})
+        wanted = np.array(places, dtype=np.int64)
+        begin = 0
+        for group in range(file.metadata.num_row_groups):
+            length = file.metadata.row_group(group).num_rows
+            here = wanted[(wanted >= begin) & (wanted < begin + length)] - begin
+            if len(here):
+                self._keep(self._read(file, group, self._schema.names).take(pa.array(here)), weight)
+            begin += length
+
+    def _open(self, action: dict[str, Any]) -> pq.ParquetFile:
+        if action.get("partitionValues"):
+            raise _NotHere
+        path = f"{self._root}/{unquote(str(action['path']))}"
+        file = pq.ParquetFile(path, filesystem=self._filesystem, coerce_int96_timestamp_unit="us")
+        said = file.metadata.metadata or {}
+        version = said.get(b"org.apache.spark.version", b"4")
+        if self._times and (version[:1] < b"4" or any(b"legacy" in key for key in said)):
+            raise _NotHere  # times of another calendar
+        return file
+
+    def _read(self, file: pq.ParquetFile, group: int | None, columns: Sequence[str]) -> pa.Table:
+        if not set(columns) <= set(file.schema_arrow.names):
+            raise _NotHere
+        groups = range(file.metadata.num_row_groups) if group is None else [group]
+        for number in groups:
+            chunks = file.metadata.row_group(number)
+            found = (chunks.column(i) for i in range(chunks.num_columns))
+            self._bytes += sum(c.total_uncompressed_size for c in found if c.path_in_schema in columns)
+        if self._bytes > _MOST_BYTES:
+            raise _NotHere
+        return file.read_row_groups(list(groups), columns=list(columns), use_threads=True)
+
+    def _keep(self, rows: pa.Table, weight: int) -> None:
+        self._rows += len(rows)
+        if self._rows > MOST_ROWS:
+            raise _NotHere
+        if len(rows):
+            self.parts.append((rows.select(self._schema.names).cast(self._schema), weight))
