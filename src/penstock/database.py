@@ -223,6 +223,8 @@ class Database:
         partitioned_by: Sequence[str] = (),
         cluster_by: Sequence[str] = (),
         buckets: int | None = None,
+        consistency: str | None = None,
+        schedule_policy: str | None = None,
         properties: Mapping[str, str] | None = None,
         or_replace: bool = False,
         if_not_exists: bool = False,
@@ -230,21 +232,53 @@ class Database:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
         self._check_open()
         _check_options(refresh, policy, target_lag)
+        options = s.Options(_choice("consistency", consistency), _choice("schedule_policy", schedule_policy))
         return self._engine.create_view(
             s.CreateView(
                 query, _plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
                 tuple((properties or {}).items()), refresh.upper(), policy.upper(), initialize,
-                s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets),
+                s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets), options,
             )
         )  # fmt: skip
 
-    def alter_view(self, name: str, *, refresh: str | None = None, policy: str | None = None) -> None:
+    def alter_view(
+        self,
+        name: str,
+        *,
+        refresh: str | None = None,
+        policy: str | None = None,
+        consistency: str | None = None,
+        schedule_policy: str | None = None,
+    ) -> None:
         """Change when or how a view is refreshed."""
+        self._alter(s.AlterView("", name, policy, refresh, consistency, schedule_policy))
+
+    def _alter(self, change: s.AlterView) -> str | None:
+        """Do it; gives a remark when it has no effect."""
         self._check_open()
-        _check_options(refresh or "MANUAL", policy or "AUTO", None)
-        self._catalog.world().view_key(name)
-        if policy is not None:
-            self._engine.set_policy(name, policy.upper())
+        _check_options(change.refresh or "MANUAL", change.policy or "AUTO", None)
+        consistency, schedule = _choice("consistency", change.consistency), _choice("schedule_policy", change.schedule)
+        self._catalog.world().view_key(change.name)
+        if change.policy is not None:
+            self._engine.set_policy(change.name, change.policy.upper())
+        if consistency is None and schedule is None:
+            return None
+        return self._engine.set_options(change.name, consistency=consistency, schedule=schedule)
+
+    def set(self, name: str, value: str) -> None:
+        """Change a setting of the warehouse."""
+        from penstock.engine.settings import checked
+
+        self._check_open()
+        self._catalog.set_setting(*checked(name, value))
+
+    def settings(self) -> dict[str, str]:
+        """The settings of the warehouse, as they hold now."""
+        from penstock.engine.settings import SETTINGS, value_of
+
+        self._check_open()
+        given = self._catalog.world().settings
+        return {name: value_of(given, name) for name in SETTINGS}
 
     def drop_view(self, name: str, cascade: bool = False) -> None:
         """Drop a view; with ``cascade`` also the views that read it."""
@@ -271,8 +305,11 @@ class Database:
                 report = self.refresh(statement.name, full=statement.full)
                 return Done(str(report[statement.name]), report=report)
             case s.AlterView():
-                self.alter_view(statement.name, refresh=statement.refresh, policy=statement.policy)
-                return Done(f"view {statement.name} altered")
+                remark = self._alter(statement)
+                return Done(f"view {statement.name} altered" + (f". {remark}" if remark else ""))
+            case s.SetSetting():
+                self.set(statement.name, statement.value)
+                return Done(f"{statement.name.lower()} set")
             case s.DropView():
                 gone = self._engine.drop_view(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
                 return Done(f"dropped {', '.join(gone)}" if gone else f"view {statement.name} does not exist")
@@ -302,7 +339,9 @@ class Database:
             state = "created without rows" if not statement.initialize else "exists already"
             return Done(f"materialized view {statement.name} {state}")
         own = report[statement.name]
-        return Done(f"materialized view {statement.name} created: {counted(own.rows_inserted)}", report=report)
+        remark = self._engine.remark(statement.name.lower())
+        said = f"materialized view {statement.name} created: {counted(own.rows_inserted)}"
+        return Done(f"{said}. {remark}" if remark else said, report=report)
 
     def _show(self, statement: s.Statement) -> DataFrame:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
@@ -315,6 +354,10 @@ class Database:
                 listing = listings.tables(world)
             case s.ShowViews():
                 listing = listings.views(self.status())
+            case s.ShowGroups():
+                listing = listings.groups(world, self._catalog.published_epochs())
+            case s.ShowSettings():
+                listing = listings.settings(self.settings())
             case s.ShowDependencies():
                 listing = listings.dependencies(world, statement.name)
             case s.ShowHistory():
@@ -337,6 +380,12 @@ def _plain_name(name: str) -> str:
     if not re.fullmatch(r"[^`.\s]+", name):
         raise DefinitionError(f"{name!r} cannot be a name: it must not be empty or contain dots, spaces or backticks.")
     return name
+
+
+def _choice(name: str, value: str | None) -> str | None:
+    from penstock.engine.settings import checked
+
+    return None if value is None else checked(name, value)[1]
 
 
 def _check_options(refresh: str, policy: str, target_lag: str | None) -> None:

@@ -179,6 +179,7 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
     catalog.record([done("v", 1)])
     with catalog.transaction(writes=True) as connection:
         connection.execute(text("ALTER TABLE history DROP COLUMN details"))
+        connection.execute(text("ALTER TABLE views DROP COLUMN options"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="1"))
     newer = Catalog(url)
     newer.record([replace(done("v", 2), details={"jobs": 3})])

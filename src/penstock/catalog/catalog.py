@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime, timezone
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -21,6 +22,7 @@ from penstock.catalog.records import (
     World,
 )
 from penstock.errors import AlreadyExistsError, DependencyError, WarehouseError
+from penstock.sql.statements import Options
 
 
 def now() -> datetime:
@@ -67,6 +69,12 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
             return {row["view"]: _history(row) for row in rows}
+
+    def published_epochs(self) -> dict[str, int]:
+        """The epoch in which each node changed last."""
+        query = select(t.node_versions.c.node, func.max(t.node_versions.c.epoch)).group_by(t.node_versions.c.node)
+        with self.transaction(writes=False) as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
 
     # -- tables and views ---------------------------------------------------------------------------------------------
 
@@ -117,6 +125,15 @@ class Catalog:
         with self.transaction(writes=True) as connection:
             connection.execute(update(t.views).where(t.views.c.key == key).values(policy=policy))
 
+    def set_options(self, key: str, options: Options) -> None:
+        with self.transaction(writes=True) as connection:
+            connection.execute(update(t.views).where(t.views.c.key == key).values(options=asdict(options)))
+
+    def set_setting(self, name: str, value: str) -> None:
+        with self.transaction(writes=True) as connection:
+            connection.execute(delete(t.settings).where(t.settings.c.name == name))
+            connection.execute(insert(t.settings).values(name=name, value=value))
+
     def drop_views(self, keys: Iterable[str]) -> None:
         with self.transaction(writes=True) as connection:
             wanted = list(keys)
@@ -166,7 +183,7 @@ def _read_world(connection: Connection) -> World:
         row["key"]: ViewRecord(
             row["key"], row["name"], row["query"], tuple(tuple(c) for c in row["columns"]), row["comment"],
             row["properties"], row["refresh"], row["policy"], tuple(row["reads"]), tuple(members[row["key"]]),
-            row["reason_code"], row["reason"], row["created_at"],
+            row["reason_code"], row["reason"], row["created_at"], Options(**(row["options"] or {})),
         )
         for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
     }  # fmt: skip
@@ -175,7 +192,8 @@ def _read_world(connection: Connection) -> World:
         frontier = Frontier(row["version"], row["table_id"], row["direct"])
         frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
     epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
-    return World(tables, views, nodes, frontiers, epoch or 0)
+    settings = {row.name: row.value for row in connection.execute(select(t.settings)) if row.name != "schema_version"}
+    return World(tables, views, nodes, frontiers, epoch or 0, settings)
 
 
 def _publish(connection: Connection, epoch: int, publication: Publication) -> None:
@@ -232,6 +250,7 @@ def _insert_view(connection: Connection, view: ViewRecord) -> None:
                 key=view.key, name=view.name, query=view.query, columns=[list(c) for c in view.columns],
                 comment=view.comment, properties=dict(view.properties), refresh=view.refresh, policy=view.policy,
                 reads=list(view.reads), reason_code=view.reason_code, reason=view.reason, created_at=view.created_at,
+                options=asdict(view.options),
             )
         )  # fmt: skip
     except IntegrityError:

@@ -8,6 +8,7 @@ from penstock.catalog.tables import SCHEMA_VERSION, settings
 
 MIGRATIONS: dict[int, list[str]] = {
     2: ["ALTER TABLE history ADD COLUMN details JSON"],
+    3: ["ALTER TABLE views ADD COLUMN options JSON"],
 }
 """What each version asks of a catalog of the version before it."""
 

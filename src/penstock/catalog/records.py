@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.errors import NotFoundError
 from penstock.graph import Dag
+from penstock.sql.statements import USUAL, Options
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class ViewRecord:
     reason: str | None
     """Why the view is not maintained incrementally, if it is not."""
     created_at: datetime
+    options: Options = USUAL
 
     @property
     def incremental(self) -> bool:
@@ -98,6 +100,8 @@ class World:
     nodes: Mapping[str, NodeRecord]
     frontiers: Mapping[str, Mapping[str, Frontier]]
     epoch: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What was set for the whole warehouse; see ``engine.settings``."""
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""

@@ -16,7 +16,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 metadata = MetaData()
 
@@ -49,6 +49,7 @@ views = Table(
     Column("reason_code", String(80)),
     Column("reason", Text),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("options", JSON),
 )  # fmt: skip
 
 nodes = Table(

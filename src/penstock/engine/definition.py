@@ -69,7 +69,7 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
         tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
         statement.comment, dict(statement.properties), statement.refresh, statement.policy, reads,
         tuple(node.name for node in nodes), problem.code if problem else None, problem.construct if problem else None,
-        datetime.now(timezone.utc),
+        datetime.now(timezone.utc), statement.options,
     )  # fmt: skip
     return Definition(view, nodes)
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from penstock.catalog import Catalog, HistoryRecord, NodeRecord, World
 from penstock.catalog.leases import Leases
+from penstock.engine.consistency import groups_of, hold_back
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
@@ -44,14 +45,16 @@ class Engine:
         with Leases(self._catalog, nodes) as held:
             current = _newest(world, self._catalog.world())
             result = self._epoch(current).run(Request(nodes, recompute, held), self._progress)
-            reports = _view_reports(world, result)
+            reports = hold_back(world, result, _view_reports(world, result))
             number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
         report = Report(reports, number)
         if report.failed:
             first = report.failed[0]
             others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
+            waiting = ", ".join(repr(view.name) for view in reports if view.reason == "GROUP_FAILED")
+            also = f" {waiting} must advance together with it, and wait too." if waiting else ""
             raise RefreshError(
-                f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}{others}. "
+                f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}{others}.{also} "
                 "The views that do not depend on it were refreshed and published.",
                 report=report,
             )
@@ -168,6 +171,7 @@ class Engine:
                     view.query, view.name, view.query, True, False, columns, view.comment,
                     tuple(view.properties.items()), view.refresh, policy,
                     placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
+                    options=view.options,
                 )
             )  # fmt: skip
         elif policy == "INCREMENTAL STRICT" and not view.incremental:
@@ -178,6 +182,25 @@ class Engine:
             )
         else:
             self._catalog.set_policy(view.key, policy)
+
+    def set_options(self, name: str, *, consistency: str | None, schedule: str | None) -> str | None:
+        """Change a view's CONSISTENCY or SCHEDULE POLICY; gives a remark when that has no effect for now."""
+        world = self._catalog.world()
+        view = world.views[world.view_key(name)]
+        options = replace(
+            view.options, consistency=consistency or view.options.consistency,
+            schedule=schedule or view.options.schedule,
+        )  # fmt: skip
+        self._catalog.set_options(view.key, options)
+        return self.remark(view.key)
+
+    def remark(self, key: str) -> str | None:
+        """What is to be said about a view's SCHEDULE POLICY that decides nothing."""
+        world = self._catalog.world()
+        view = world.views[key]
+        if view.options.schedule is None or any(key in group.convergence for group in groups_of(world)):
+            return None
+        return f"SCHEDULE POLICY has no effect on {view.name!r} yet: no diamond ends in it"
 
     # -- dropping -----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.catalog import HistoryRecord, World
+from penstock.engine.consistency import groups_of, schedule_policy
+from penstock.engine.settings import SETTINGS
 from penstock.observe.status import ViewStatus
 from penstock.sql.statements import Placement
 
@@ -53,6 +55,22 @@ def dependencies(world: World, name: str) -> Listing:
             kind = "view" if other in world.views else "table"
             rows.append((world.display_name(key), direction, world.display_name(other), kind, other in direct))
     return Listing("name STRING, direction STRING, other STRING, kind STRING, direct BOOLEAN", rows)
+
+
+def groups(world: World, epochs: Mapping[str, int]) -> Listing:
+    """Views that are published together, and views that stand alone. ``epochs`` says when each changed last."""
+    rows = []
+    for number, group in enumerate(groups_of(world), 1):
+        members, meeting = ([world.display_name(key) for key in keys] for keys in (group.members, group.convergence))
+        policy = schedule_policy(world, group) if group.convergence else None
+        rows.append((number, members, meeting, max(epochs.get(key, 0) for key in group.members), policy))
+    ddl = "group INT, members ARRAY<STRING>, convergence ARRAY<STRING>, epoch INT, policy STRING"
+    return Listing(ddl, rows)
+
+
+def settings(values: Mapping[str, str]) -> Listing:
+    rows = [(name, value, SETTINGS[name].about) for name, value in values.items()]
+    return Listing("name STRING, value STRING, about STRING", rows)
 
 
 def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
@@ -106,6 +124,7 @@ def description(world: World, name: str) -> Listing:
         "# Comment": view.comment or "",
         "# Refresh": view.refresh,
         "# Policy": view.policy,
+        **({"# Options": str(view.options)} if str(view.options) else {}),
         "# Incremental": "yes" if view.incremental else f"no: {view.reason} ({view.reason_code})",
         "# Reads": ", ".join(world.display_name(r) for r in view.reads),
         **({"# Placement": placement} if placement else {}),

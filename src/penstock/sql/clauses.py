@@ -6,11 +6,14 @@ it reads as clauses, so a column called ``refresh`` does no harm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.cursor import Cursor
+from penstock.sql.intervals import MICROSECONDS, microseconds
+from penstock.sql.lexer import unquote
 from penstock.sql.query import check_query
+from penstock.sql.statements import USUAL, Options
 
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
@@ -26,6 +29,7 @@ class Clauses:
     policy: str | None = None
     initialize: bool = True
     buckets: int | None = None
+    options: Options = USUAL
 
 
 def not_yet(clause: str) -> NotSupportedError:
@@ -95,16 +99,14 @@ def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
     if cursor.take("EMIT"):
         return _read_emit(cursor)
     if cursor.take("ALLOW", "LATENESS"):
-        _read_interval(cursor)
+        read_interval(cursor)
         return "ALLOW LATENESS"
     if cursor.take("CONSISTENCY"):
-        if not (cursor.take("ATOMIC") or cursor.take("NONE")):
-            raise cursor.error("expected ATOMIC or NONE")
-        return "CONSISTENCY"
+        clauses.options = replace(clauses.options, consistency=_one_of(cursor, "ATOMIC", "NONE"))
+        return None
     if cursor.take("SCHEDULE", "POLICY"):
-        if not (cursor.take("FASTEST") or cursor.take("SLOWEST")):
-            raise cursor.error("expected FASTEST or SLOWEST")
-        return "SCHEDULE POLICY"
+        clauses.options = replace(clauses.options, schedule=_one_of(cursor, "FASTEST", "SLOWEST"))
+        return None
     if cursor.take("BUCKETS"):
         clauses.buckets = cursor.integer("a number of buckets")
         if clauses.buckets == 0:
@@ -112,6 +114,13 @@ def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
             raise cursor.error("expected a number of buckets that is not 0")
         return None
     raise cursor.error("expected a clause of CREATE MATERIALIZED VIEW")
+
+
+def _one_of(cursor: Cursor, *words: str) -> str:
+    for word in words:
+        if cursor.take(word):
+            return word
+    raise cursor.error(f"expected {' or '.join(words)}")
 
 
 def read_policy(cursor: Cursor) -> str:
@@ -148,22 +157,30 @@ def read_trigger(cursor: Cursor) -> tuple[str, str | None]:
     raise cursor.error("expected MANUAL, ON COMMIT, IMMEDIATE, EVERY, CRON, INCREMENTAL or POLICY")
 
 
-def _read_emit(cursor: Cursor) -> str:
+def _read_emit(cursor: Cursor) -> str | None:
     if cursor.take("AFTER", "WATERMARK"):
         return "EMIT AFTER WATERMARK"
     if cursor.take("ON", "UPDATE"):
-        return "EMIT ON UPDATE"
+        return None
     if cursor.take("PERIODICALLY"):
-        _read_interval(cursor)
+        read_interval(cursor)
         return "EMIT PERIODICALLY"
     raise cursor.error("expected AFTER WATERMARK, ON UPDATE or PERIODICALLY")
 
 
-def _read_interval(cursor: Cursor) -> None:
+def read_interval(cursor: Cursor) -> int:
+    """INTERVAL '5 seconds', INTERVAL 5 SECONDS or INTERVAL '5' SECOND, in microseconds."""
     cursor.expect("INTERVAL")
-    token = cursor.token
-    if token is None or token.kind not in ("string", "number"):
-        raise cursor.error("expected an interval such as '5 seconds'")
-    cursor.index += 1
-    if cursor.token is not None and cursor.token.upper.removesuffix("S") in ("SECOND", "MINUTE", "HOUR", "DAY"):
+    begin = cursor.index
+    words = []
+    while cursor.token is not None and cursor.token.kind in ("string", "number"):
+        words.append(unquote(cursor.token) if cursor.token.kind == "string" else cursor.token.text)
         cursor.index += 1
+        if cursor.token is not None and cursor.token.text.lower().removesuffix("s") in MICROSECONDS:
+            words.append(cursor.token.text)
+            cursor.index += 1
+    length = microseconds(" ".join(words))
+    if length is None:
+        cursor.index = begin
+        raise cursor.error("expected an interval of fixed length such as '5 seconds'")
+    return length

@@ -8,17 +8,12 @@ and the largest value win, so the result never depends on the order of rows.
 
 from __future__ import annotations
 
-import re
-
 from sqlglot import exp
 
 from penstock.errors import SqlError
+from penstock.sql.intervals import microseconds
 
 _FUNCTIONS = ("TUMBLE", "TUMBLE_START", "TUMBLE_END")
-_MICROSECONDS = {
-    "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000,
-    "day": 86_400_000_000, "week": 7 * 86_400_000_000,
-}  # fmt: skip
 
 
 def uses_event_time(tree: exp.Expr) -> bool:
@@ -84,17 +79,9 @@ def _window_bound(node: exp.Anonymous) -> exp.Expr:
 
 
 def _width(node: exp.Anonymous, interval: exp.Expr) -> int:
-    words = interval.sql(dialect="spark").replace("'", " ").split() if isinstance(interval, exp.Interval) else []
-    total = 0
-    if len(words) % 2 == 0:
-        words = []
-    for amount, unit in zip(words[1::2], words[2::2], strict=False):
-        scale = _MICROSECONDS.get(unit.lower().removesuffix("s"))
-        if scale is None or not re.fullmatch(r"\d+(\.\d+)?", amount):
-            total = 0
-            break
-        total += round(float(amount) * scale)
-    if total <= 0:
+    text = interval.sql(dialect="spark") if isinstance(interval, exp.Interval) else ""
+    total = microseconds(text.removeprefix("INTERVAL"))
+    if not total:
         raise SqlError(
             f"{_name(node)} needs an interval of fixed length, such as INTERVAL '1 minute', "
             f"not {interval.sql(dialect='spark')}"

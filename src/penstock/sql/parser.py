@@ -163,7 +163,7 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     return s.CreateView(
         cursor.text[cursor.tokens[begin].start :], name, cursor.text[start:stop], or_replace, if_not_exists, columns,
         options.comment, options.properties, clauses.refresh or "MANUAL", clauses.policy or "AUTO", clauses.initialize,
-        s.Placement(options.partition, options.cluster, clauses.buckets),
+        s.Placement(options.partition, options.cluster, clauses.buckets), clauses.options,
     )  # fmt: skip
 
 
@@ -265,7 +265,10 @@ def _alter_view(cursor: Cursor) -> s.Statement:
             raise not_yet(later)
     else:
         clauses = read_clauses(cursor)
-    return s.AlterView(cursor.text, name, clauses.policy, clauses.refresh)
+        if not clauses.initialize or clauses.buckets:
+            raise SqlError(f"ALTER MATERIALIZED VIEW {name} cannot change that. Use CREATE OR REPLACE.")
+    changed = clauses.options
+    return s.AlterView(cursor.text, name, clauses.policy, clauses.refresh, changed.consistency, changed.schedule)
 
 
 def _drop_view(cursor: Cursor) -> s.Statement:
@@ -310,6 +313,20 @@ def _plain(kind: type[s.Statement], *words: str) -> Callable[[Cursor], s.Stateme
     return read
 
 
+def _set(cursor: Cursor) -> s.Statement:
+    cursor.expect("SET")
+    name = cursor.name("the name of a setting")
+    if not cursor.take("="):
+        cursor.take("TO")
+    token = cursor.token
+    if token is None:
+        raise cursor.error("expected a value")
+    value = cursor.string() if token.kind == "string" else " ".join(t.text for t in cursor.tokens[cursor.index :])
+    cursor.index = len(cursor.tokens) if token.kind != "string" else cursor.index
+    cursor.end()
+    return s.SetSetting(cursor.text, name, value)
+
+
 def _describe_view(cursor: Cursor) -> s.Statement:
     cursor.index += 3
     name = cursor.name("the name of the view")
@@ -346,7 +363,9 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("SHOW", "MATERIALIZED", "VIEWS"): _plain(s.ShowViews, "SHOW", "MATERIALIZED", "VIEWS"),
     ("SHOW", "DEPENDENCIES"): _show_dependencies,
     ("SHOW", "REFRESH", "HISTORY"): _show_history,
-    ("SHOW", "CONSISTENCY", "GROUPS"): _show_later("CONSISTENCY GROUPS"),
+    ("SHOW", "CONSISTENCY", "GROUPS"): _plain(s.ShowGroups, "SHOW", "CONSISTENCY", "GROUPS"),
+    ("SHOW", "SETTINGS"): _plain(s.ShowSettings, "SHOW", "SETTINGS"),
+    ("SET",): _set,
     ("SHOW", "WATERMARKS"): _show_later("WATERMARKS"),
     ("DESCRIBE", "MATERIALIZED", "VIEW"): _describe_view,
     ("DESC", "MATERIALIZED", "VIEW"): _describe_view,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.sql.intervals import described
+
 POLICIES = ("AUTO", "INCREMENTAL", "INCREMENTAL STRICT", "FULL")
 
 
@@ -42,6 +44,31 @@ class CreateTable(Statement):
     options: str
     query: str | None
     location: str | None
+    watermark: Watermark | None = None
+
+
+@dataclass(frozen=True)
+class SetWatermark(Statement):
+    """ALTER TABLE .. SET WATERMARK FOR ..; without one, DROP WATERMARK."""
+
+    name: str
+    watermark: Watermark | None
+
+
+@dataclass(frozen=True)
+class AdvanceWatermark(Statement):
+    """ALTER TABLE .. ADVANCE WATERMARK TO TIMESTAMP '..': no row before that moment is expected any more."""
+
+    name: str
+    moment: str
+
+
+@dataclass(frozen=True)
+class SetSetting(Statement):
+    """SET name = value, of the warehouse."""
+
+    name: str
+    value: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +103,46 @@ class Placement:
 
 ANYWHERE = Placement()
 
+ATOMIC, NONE = "ATOMIC", "NONE"
+ON_UPDATE, AFTER_WATERMARK, PERIODICALLY = "ON UPDATE", "AFTER WATERMARK", "PERIODICALLY"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a view says about time and consistency; None where it says nothing. Lengths are in microseconds."""
+
+    consistency: str | None = None
+    """ATOMIC or NONE."""
+    schedule: str | None = None
+    """FASTEST or SLOWEST."""
+    emit: str = ON_UPDATE
+    every: int | None = None
+    """At most so often changes become visible, with EMIT PERIODICALLY."""
+    lateness: int | None = None
+    """How far behind the watermark a row may be."""
+
+    def __str__(self) -> str:
+        parts = [f"EMIT {self.emit}" + (f" INTERVAL {described(self.every)}" if self.every is not None else "")]
+        parts += [f"ALLOW LATENESS INTERVAL {described(self.lateness)}" if self.lateness is not None else ""]
+        parts += [f"CONSISTENCY {self.consistency}" if self.consistency else ""]
+        parts += [f"SCHEDULE POLICY {self.schedule}" if self.schedule else ""]
+        return " ".join(part for part in parts if part and part != f"EMIT {ON_UPDATE}")
+
+
+USUAL = Options()
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """WATERMARK FOR column AS column - INTERVAL delay."""
+
+    column: str
+    delay: int
+    """Microseconds."""
+
+    def __str__(self) -> str:
+        return f"WATERMARK FOR {self.column} AS {self.column} - INTERVAL {described(self.delay)}"
+
 
 @dataclass(frozen=True)
 class CreateView(Statement):
@@ -92,6 +159,7 @@ class CreateView(Statement):
     policy: str = "AUTO"
     initialize: bool = True
     placement: Placement = ANYWHERE
+    options: Options = USUAL
 
 
 @dataclass(frozen=True)
@@ -105,6 +173,8 @@ class AlterView(Statement):
     name: str
     policy: str | None = None
     refresh: str | None = None
+    consistency: str | None = None
+    schedule: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +191,21 @@ class ShowTables(Statement):
 
 @dataclass(frozen=True)
 class ShowViews(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowGroups(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowWatermarks(Statement):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowSettings(Statement):
     pass
 
 

@@ -1,0 +1,57 @@
+"""Consistency groups of a warehouse: which views are published together, and what a failure holds back.
+
+The groups themselves are found in ``graph.groups``. Here they meet the catalog and the outcome of an epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.catalog import World
+from penstock.engine.report import SKIPPED, SUCCEEDED, ViewReport
+from penstock.engine.settings import value_of
+from penstock.graph.groups import Group, groups, policy_of, withheld
+from penstock.sql.statements import NONE
+
+if TYPE_CHECKING:
+    from penstock.engine.epoch import Result
+
+
+def consistency(world: World, key: str) -> str:
+    return world.views[key].options.consistency or value_of(world.settings, "consistency")
+
+
+def groups_of(world: World) -> list[Group]:
+    """Every view in one group; those with CONSISTENCY NONE stand alone."""
+    free = {key for key in world.views if consistency(world, key) == NONE}
+    return groups(world.views_graph(), set(world.views), free)
+
+
+def schedule_policy(world: World, group: Group) -> str:
+    said = {key: view.options.schedule for key, view in world.views.items() if view.options.schedule}
+    return policy_of(group, said, value_of(world.settings, "schedule_policy"))
+
+
+def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[ViewReport]:
+    """Take out of a publication what must wait for views that failed; gives the reports as they are then."""
+    stopped = [report.name.lower() for report in reports if report.status != SUCCEEDED]
+    if not stopped:
+        return reports
+    waiting = withheld(world.views_graph(), groups_of(world), stopped)
+    # What reads an unpublished view, be it a part of another view, has read what nobody else can see.
+    unpublished = {key for key in waiting.group | waiting.downstream if key in result.reports}
+    graph = world.nodes_graph()
+    for node in unpublished | graph.descendants(unpublished | set(stopped)):
+        result.publication.versions.pop(node, None)
+        result.publication.frontiers.pop(node, None)
+    held = []
+    for report in reports:
+        key = report.name.lower()
+        if report.status == SUCCEEDED and key in unpublished:
+            reason = "GROUP_FAILED" if key in waiting.group else "UPSTREAM_FAILED"
+            report = replace(
+                report, action="SKIP", reason=reason, status=SKIPPED, strategy=None, rows_inserted=0, rows_deleted=0
+            )
+        held.append(report)
+    return held

@@ -1,0 +1,37 @@
+"""What can be set for a whole warehouse, with what holds until then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.errors import DefinitionError
+from penstock.graph.groups import FASTEST, SLOWEST
+from penstock.sql.statements import ATOMIC, NONE
+
+
+@dataclass(frozen=True)
+class Setting:
+    default: str
+    about: str
+    choices: tuple[str, ...]
+
+
+SETTINGS = {
+    "consistency": Setting(ATOMIC, "whether views of a diamond are published together", (ATOMIC, NONE)),
+    "schedule_policy": Setting(FASTEST, "when a group is due: as its fastest or slowest member", (FASTEST, SLOWEST)),
+}
+
+
+def value_of(given: Mapping[str, str], name: str) -> str:
+    return given.get(name, SETTINGS[name].default)
+
+
+def checked(name: str, value: str) -> tuple[str, str]:
+    """A setting's name and value as they are kept."""
+    setting = SETTINGS.get(name.lower())
+    if setting is None:
+        raise DefinitionError(f"there is no setting {name!r}. Known are: {', '.join(SETTINGS)}.")
+    if value.upper() not in setting.choices:
+        raise DefinitionError(f"the setting {name!r} is {' or '.join(setting.choices)}, not {value!r}.")
+    return name.lower(), value.upper()
