@@ -1,6 +1,6 @@
 """Penstock keeps SQL materialized views fresh on Apache Spark and Delta Lake by work in proportion to what changed."""
 
-from penstock.database import Database, Done, connect
+from penstock.database import Database, Done, Snapshot, connect
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -12,6 +12,7 @@ from penstock.errors import (
     PenstockError,
     QueryError,
     RefreshError,
+    RetentionError,
     SourceError,
     SparkError,
     SqlError,
@@ -33,6 +34,8 @@ __all__ = [
     "PenstockError",
     "QueryError",
     "RefreshError",
+    "RetentionError",
+    "Snapshot",
     "SourceError",
     "SparkError",
     "SqlError",

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.catalog import Catalog, HistoryRecord
+from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.engine.report import counted
 from penstock.errors import DefinitionError, InternalError, NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.engine.engine import Engine
     from penstock.engine.report import Report
+    from penstock.engine.snapshots import Reader
     from penstock.engine.source_tables import SourceTables
 
 
@@ -38,6 +40,40 @@ class Done:
 
     def __str__(self) -> str:
         return self.message
+
+
+class Snapshot:
+    """A moment of a warehouse: views at an epoch, tables as the epoch read them. It can only be read."""
+
+    def __init__(self, reader: Reader):
+        self._reader = reader
+
+    @property
+    def epoch(self) -> int:
+        return self._reader.moment.epoch
+
+    def sql(self, text: str) -> DataFrame:
+        """Run a query."""
+        from penstock.engine.relations import run_query
+        from penstock.sql.parser import parse
+
+        if not isinstance(parse(text), s.Query):
+            raise NotSupportedError("a snapshot can only be read: run statements with db.sql(..).")
+        return run_query(self._reader.spark(), text, self._reader.table)
+
+    def table(self, name: str) -> DataFrame:
+        return self._reader.table(name)
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<penstock.Snapshot of epoch {self.epoch}>"
 
 
 def connect(
@@ -154,13 +190,29 @@ class Database:
         self._check_open()
         return self._run(parse(text))
 
-    def table(self, name: str) -> DataFrame:
-        """A view's rows at the published epoch, or a table's newest."""
+    def table(self, name: str, epoch: int | None = None) -> DataFrame:
+        """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
         from penstock.engine.relations import newest
 
         self._check_open()
+        if epoch is not None:
+            return self.snapshot(epoch).table(name)
         world = self._catalog.world()
         return newest(self.spark, world, world.resolve(name))
+
+    def snapshot(self, epoch: int | None = None) -> Snapshot:
+        """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""
+        from penstock.engine.snapshots import Reader, moment_at
+
+        self._check_open()
+        return Snapshot(Reader(lambda: self.spark, moment_at(self._catalog, epoch=epoch)))
+
+    def changes(self, name: str, since: int, until: int | None = None) -> DataFrame:
+        """A view's rows that came and went between two epochs (up to the newest), with their ``__weight``."""
+        from penstock.engine.snapshots import changes
+
+        self._check_open()
+        return changes(self.spark, self._catalog, name, since, until)
 
     def status(self) -> list[ViewStatus]:
         """One record a view, inputs before readers."""
@@ -272,6 +324,24 @@ class Database:
         self._check_open()
         self._catalog.set_setting(*checked(name, value))
 
+    def checkpoint(self, name: str) -> int:
+        """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
+        self._check_open()
+        return Checkpoints(self._catalog).add(_plain_name(name)).epoch
+
+    def checkpoints(self) -> list[Checkpoint]:
+        self._check_open()
+        return Checkpoints(self._catalog).all()
+
+    def drop_checkpoint(self, name: str) -> None:
+        self._check_open()
+        self._engine.drop_checkpoint(name)
+
+    def restore(self, name: str) -> int:
+        """Bring all views back to a checkpoint, in one step; gives the epoch that this is. Tables stay as they are."""
+        self._check_open()
+        return self._engine.restore(name)
+
     def settings(self) -> dict[str, str]:
         """The settings of the warehouse, as they hold now."""
         from penstock.engine.settings import SETTINGS, value_of
@@ -307,6 +377,14 @@ class Database:
             case s.AlterView():
                 remark = self._alter(statement)
                 return Done(f"view {statement.name} altered" + (f". {remark}" if remark else ""))
+            case s.MakeCheckpoint():
+                return Done(f"checkpoint {statement.name} is epoch {self.checkpoint(statement.name)}")
+            case s.RestoreCheckpoint():
+                epoch = self.restore(statement.name)
+                return Done(f"checkpoint {statement.name} restored as epoch {epoch}; refresh to catch up")
+            case s.DropCheckpoint():
+                self.drop_checkpoint(statement.name)
+                return Done(f"checkpoint {statement.name} dropped")
             case s.SetSetting():
                 self.set(statement.name, statement.value)
                 return Done(f"{statement.name.lower()} set")
@@ -316,11 +394,10 @@ class Database:
         return self._show(statement)
 
     def _query(self, text: str) -> DataFrame:
-        from penstock.engine.relations import newest, read_keys, run_query
+        from penstock.engine.relations import newest
+        from penstock.engine.snapshots import run_past
 
-        world = self._catalog.world()
-        read_keys(world, text)
-        return run_query(self.spark, text, lambda key: newest(self.spark, world, key))
+        return run_past(self.spark, self._catalog, text, lambda world, key: newest(self.spark, world, key))
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
         if statement.verb == "DESCRIBE" and statement.target.lower() in self._catalog.world().views:
@@ -356,6 +433,8 @@ class Database:
                 listing = listings.views(self.status())
             case s.ShowGroups():
                 listing = listings.groups(world, self._catalog.published_epochs())
+            case s.ShowCheckpoints():
+                listing = listings.checkpoints(self.checkpoints())
             case s.ShowSettings():
                 listing = listings.settings(self.settings())
             case s.ShowDependencies():

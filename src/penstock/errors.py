@@ -61,6 +61,10 @@ class SourceError(PenstockError):
     """A source table whose data cannot be read: its directory is gone, or it is not a Delta table."""
 
 
+class RetentionError(PenstockError):
+    """A moment so long ago that it is no longer kept."""
+
+
 class SparkError(PenstockError):
     """Spark cannot be started, or the given session cannot be used."""
 

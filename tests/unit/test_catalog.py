@@ -56,7 +56,9 @@ def test_a_new_catalog_is_empty(catalog: Catalog) -> None:
 def test_everything_survives_reopening(catalog: Catalog, url: str) -> None:
     catalog.add_table(table("T"))
     catalog.put_view(
-        view("V", "t", nodes=("__node_h",)), [node("__node_h", "t", hidden=True), node("v", "__node_h")], replace=False
+        view("V", "t", nodes=("__node_h",)),
+        [node("__node_h", "t", hidden=True), node("v", "__node_h")],
+        replacing=False,
     )
     epoch = catalog.begin_epoch()
     catalog.publish(epoch, publication(epoch, 4))
@@ -77,16 +79,16 @@ def test_names_are_unique_across_tables_and_views(catalog: Catalog, second: str)
     with pytest.raises(AlreadyExistsError, match="taken by a table"):
         catalog.add_table(table(second))
     with pytest.raises(AlreadyExistsError, match="taken by a table"):
-        catalog.put_view(view(second, "t"), [node(second.lower(), "t")], replace=False)
+        catalog.put_view(view(second, "t"), [node(second.lower(), "t")], replacing=False)
     assert catalog.world().views == {}
-    catalog.put_view(view("v", "t"), [node("v", "t")], replace=False)
+    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
     with pytest.raises(AlreadyExistsError, match="taken by a materialized view"):
         catalog.add_table(table("V"))
 
 
 def test_a_table_that_is_read_is_not_dropped(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("V", "t"), [node("v", "t")], replace=False)
+    catalog.put_view(view("V", "t"), [node("v", "t")], replacing=False)
     with pytest.raises(DependencyError, match="'V' reads it"):
         catalog.drop_table("t")
     catalog.drop_views(["v"])
@@ -98,7 +100,7 @@ def test_a_shared_node_stays_while_one_view_needs_it(catalog: Catalog) -> None:
     hidden = node("__node_h", "t", hidden=True)
     catalog.add_table(table("t"))
     for name in ("v", "w"):
-        catalog.put_view(view(name, "t", nodes=("__node_h",)), [hidden, node(name, "__node_h")], replace=False)
+        catalog.put_view(view(name, "t", nodes=("__node_h",)), [hidden, node(name, "__node_h")], replacing=False)
     assert set(catalog.world().nodes) == {"__node_h", "v", "w"}
     catalog.drop_views(["v"])
     assert set(catalog.world().nodes) == {"__node_h", "w"}
@@ -108,11 +110,11 @@ def test_a_shared_node_stays_while_one_view_needs_it(catalog: Catalog) -> None:
 
 def test_replacing_a_view_forgets_what_the_old_one_consumed(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("v", "t"), [node("v", "t")], replace=False)
+    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
     epoch = catalog.begin_epoch()
     catalog.publish(epoch, publication(epoch, 4))
     other = replace(view("v", "t"), query="SELECT 2 FROM t")
-    catalog.put_view(other, [replace(node("v", "t"), path="/nodes/v-2")], replace=True)
+    catalog.put_view(other, [replace(node("v", "t"), path="/nodes/v-2")], replacing=True)
     world = catalog.world()
     assert world.views["v"].query == "SELECT 2 FROM t"
     assert (world.nodes["v"].path, world.nodes["v"].version, world.frontiers) == ("/nodes/v-2", None, {})
@@ -121,7 +123,7 @@ def test_replacing_a_view_forgets_what_the_old_one_consumed(catalog: Catalog) ->
 
 def test_an_epoch_is_published_whole_or_not_at_all(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("v", "t"), [node("v", "t")], replace=False)
+    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
     first = catalog.begin_epoch()
     catalog.publish(first, publication(first, 1))
     before, history = catalog.world(), catalog.history()
@@ -136,14 +138,14 @@ def test_an_epoch_is_published_whole_or_not_at_all(catalog: Catalog) -> None:
 
 def test_a_view_is_put_whole_or_not_at_all(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("v", "t"), [node("v", "t")], replace=False)
+    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
     before = catalog.world()
     broken = Publication(history=[replace(done("v", 1), view=None)])  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"(?i)not.null"):
         catalog.put_view(
             replace(view("v", "t"), query="other"),
             [node("v", "t")],
-            replace=True,
+            replacing=True,
             epoch=catalog.begin_epoch(),
             publication=broken,
         )
@@ -180,6 +182,7 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
     with catalog.transaction(writes=True) as connection:
         connection.execute(text("ALTER TABLE history DROP COLUMN details"))
         connection.execute(text("ALTER TABLE views DROP COLUMN options"))
+        connection.execute(text("DROP TABLE checkpoints"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="1"))
     newer = Catalog(url)
     newer.record([replace(done("v", 2), details={"jobs": 3})])

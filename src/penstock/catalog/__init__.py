@@ -4,6 +4,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.records import (
     Frontier,
     HistoryRecord,
+    Moment,
     NodeRecord,
     Publication,
     TableRecord,
@@ -15,6 +16,7 @@ __all__ = [
     "Catalog",
     "Frontier",
     "HistoryRecord",
+    "Moment",
     "NodeRecord",
     "Publication",
     "TableRecord",

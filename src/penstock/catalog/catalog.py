@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Table, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from penstock.catalog import tables as t
@@ -15,6 +15,7 @@ from penstock.catalog.connection import open_engine
 from penstock.catalog.records import (
     Frontier,
     HistoryRecord,
+    Moment,
     NodeRecord,
     Publication,
     TableRecord,
@@ -51,7 +52,7 @@ class Catalog:
     def world(self) -> World:
         """Everything that a plan needs, read at one moment."""
         with self.transaction(writes=False) as connection:
-            return _read_world(connection)
+            return read_world(connection)
 
     def history(self, view: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
         """What refreshes did, newest first."""
@@ -76,6 +77,34 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    def epoch_at(self, time: datetime) -> int | None:
+        """The epoch that was current at a time; None before the first."""
+        query = select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at <= time)
+        with self.transaction(writes=False) as connection:
+            return connection.execute(query).scalar()
+
+    def moment(self, epoch: int | None = None) -> Moment | None:
+        """The catalog as of an epoch, without one the newest; None for an epoch that was never published."""
+        with self.transaction(writes=False) as connection:
+            world = read_world(connection)
+            epoch = world.epoch if epoch is None else epoch
+            shown = select(t.epochs.c.published_at).where(t.epochs.c.id == epoch, t.epochs.c.published_at.is_not(None))
+            published = connection.execute(shown).scalar()
+            if published is None and epoch != world.epoch:
+                return None
+            following = select(func.min(t.epochs.c.published_at)).where(t.epochs.c.id > epoch)
+            replaced = connection.execute(following).scalar()
+            named = select(t.checkpoints.c.name).where(t.checkpoints.c.epoch == epoch)
+            kept = connection.execute(named).first() is not None
+            versions = _latest(connection, t.node_versions, t.node_versions.c.node, epoch)
+            sources = _latest(connection, t.source_versions, t.source_versions.c.source, epoch)
+        nodes = {name: replace(node, version=versions.get(name)) for name, node in world.nodes.items()}
+        sources = {key: version for key, version in sources.items() if key in world.tables}
+        return Moment(
+            epoch, replace(world, nodes=nodes, epoch=epoch), sources, utc(published or now()),
+            None if replaced is None else utc(replaced), kept,
+        )  # fmt: skip
+
     # -- tables and views ---------------------------------------------------------------------------------------------
 
     def add_table(self, table: TableRecord) -> None:
@@ -93,7 +122,7 @@ class Catalog:
 
     def drop_table(self, key: str) -> None:
         with self.transaction(writes=True) as connection:
-            world = _read_world(connection)
+            world = read_world(connection)
             readers = [world.views[r].name for r in world.views_graph().readers(key)]
             if readers:
                 raise DependencyError(
@@ -103,14 +132,15 @@ class Catalog:
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
 
     def put_view(
-        self, view: ViewRecord, nodes: Iterable[NodeRecord], *, replace: bool,
+        self, view: ViewRecord, nodes: Iterable[NodeRecord], *, replacing: bool,
         epoch: int | None = None, publication: Publication | None = None,
     ) -> None:  # fmt: skip
         """Add a view with its nodes, or replace the view of that name, and publish the epoch that filled it."""
         with self.transaction(writes=True) as connection:
-            if replace:
+            if replacing:
                 connection.execute(delete(t.views).where(t.views.c.key == view.key))
                 connection.execute(delete(t.nodes).where(t.nodes.c.name == view.key))
+                connection.execute(delete(t.node_versions).where(t.node_versions.c.node == view.key))
             _claim_name(connection, view.key, view.name)
             known = set(connection.execute(select(t.nodes.c.name)).scalars())
             for node in nodes:
@@ -161,7 +191,7 @@ class Catalog:
                 connection.execute(insert(t.history).values(**vars(record)))
 
 
-def _read_world(connection: Connection) -> World:
+def read_world(connection: Connection) -> World:
     tables = {
         row["key"]: TableRecord(row["key"], row["name"], row["path"], row["external"], row["created_at"])
         for row in connection.execute(select(t.tables).order_by(t.tables.c.created_at)).mappings()
@@ -196,6 +226,17 @@ def _read_world(connection: Connection) -> World:
     return World(tables, views, nodes, frontiers, epoch or 0, settings)
 
 
+def _latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
+    """The version of everything in a table of versions, as of an epoch."""
+    query = select(name, table.c.version).where(table.c.epoch <= epoch).order_by(table.c.epoch)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def utc(time: datetime) -> datetime:
+    """SQLite keeps no zone; what is written is UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+
+
 def _publish(connection: Connection, epoch: int, publication: Publication) -> None:
     for node, version in publication.versions.items():
         connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
@@ -218,8 +259,7 @@ def _publish(connection: Connection, epoch: int, publication: Publication) -> No
 def _history(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
-    if fields["started_at"].tzinfo is None:  # SQLite keeps no zone; what is written is UTC
-        fields["started_at"] = fields["started_at"].replace(tzinfo=timezone.utc)
+    fields["started_at"] = utc(fields["started_at"])
     return HistoryRecord(**fields)
 
 
@@ -262,6 +302,7 @@ def _insert_view(connection: Connection, view: ViewRecord) -> None:
 def _drop_unused_nodes(connection: Connection) -> None:
     used = select(t.view_nodes.c.node)
     connection.execute(delete(t.nodes).where(t.nodes.c.name.not_in(used)))
+    connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(select(t.nodes.c.name))))
 
 
 def _listed(names: list[str]) -> str:

@@ -8,7 +8,11 @@ from penstock.catalog.tables import SCHEMA_VERSION, settings
 
 MIGRATIONS: dict[int, list[str]] = {
     2: ["ALTER TABLE history ADD COLUMN details JSON"],
-    3: ["ALTER TABLE views ADD COLUMN options JSON"],
+    3: [
+        "ALTER TABLE views ADD COLUMN options JSON",
+        "CREATE TABLE checkpoints (name VARCHAR(255) NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, "
+        "created_at TIMESTAMP NOT NULL, state JSON NOT NULL)",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

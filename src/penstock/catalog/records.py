@@ -135,6 +135,21 @@ class World:
         return record.name if record else key
 
 
+@dataclass(frozen=True)
+class Moment:
+    """The catalog as of an epoch: nodes have the versions of then, None where they had none."""
+
+    epoch: int
+    world: World
+    sources: Mapping[str, int]
+    """The versions of the tables that the epoch, or the last one before it that read them, was computed from."""
+    published_at: datetime
+    replaced_at: datetime | None
+    """When the next epoch was published; None for the newest."""
+    kept: bool = False
+    """Whether a checkpoint names it."""
+
+
 @dataclass
 class Publication:
     """Everything that one epoch makes visible, in one transaction."""

@@ -124,6 +124,14 @@ history = Table(
     Column("details", JSON),
 )  # fmt: skip
 
+checkpoints = Table(
+    "checkpoints", metadata,
+    Column("name", String(255), primary_key=True),
+    Column("epoch", Integer, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("state", JSON, nullable=False),
+)  # fmt: skip
+
 leases = Table(
     "leases", metadata,
     Column("node", String(255), primary_key=True),

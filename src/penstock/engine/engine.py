@@ -11,16 +11,27 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from penstock.catalog import Catalog, HistoryRecord, NodeRecord, World
+from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.leases import Leases
 from penstock.engine.consistency import groups_of, hold_back
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
 from penstock.engine.session import Spark
-from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError, RefreshError
+from penstock.errors import (
+    AlreadyExistsError,
+    DependencyError,
+    NotFoundError,
+    NotIncrementalError,
+    PenstockError,
+    RefreshError,
+    SourceError,
+)
 from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
+from penstock.storage.delta_log import Snapshot
 from penstock.storage.view_table import delete_table
+from penstock.storage.view_table import restore as restore_table
 
 
 class Engine:
@@ -94,7 +105,7 @@ class Engine:
         if exists:
             self._check_readers(world, definition)
         if not statement.initialize:
-            self._catalog.put_view(definition.view, definition.nodes, replace=exists)
+            self._catalog.put_view(definition.view, definition.nodes, replacing=exists)
             self._delete_unused(world)
             return None
         return self._fill(world, definition, exists)
@@ -117,7 +128,7 @@ class Engine:
                 assert result.number is not None
                 result.publication.history = [_history(result, r, amended, started) for r in reports]
                 self._catalog.put_view(
-                    view, definition.nodes, replace=exists, epoch=result.number, publication=result.publication
+                    view, definition.nodes, replacing=exists, epoch=result.number, publication=result.publication
                 )
         except BaseException:
             for node in new:
@@ -226,10 +237,62 @@ class Engine:
 
     def _delete_unused(self, before: World) -> None:
         """Remove the tables of nodes that the catalog no longer knows."""
+        self._delete_paths(node.path for node in before.nodes.values())
+
+    def _delete_paths(self, paths: Iterable[str]) -> None:
+        """Delete these tables, unless the catalog knows them, or a checkpoint does."""
         kept = {node.path for node in self._catalog.world().nodes.values()}
-        for node in before.nodes.values():
-            if node.path not in kept:
-                delete_table(node.path)
+        for checkpoint in Checkpoints(self._catalog).all():
+            kept |= {path for path, _ in checkpoint.nodes.values()}
+        for path in paths:
+            if path not in kept:
+                delete_table(path)
+
+    # -- going back ---------------------------------------------------------------------------------------------------
+
+    def drop_checkpoint(self, name: str) -> None:
+        paths = [path for path, _ in Checkpoints(self._catalog).get(name).nodes.values()]
+        Checkpoints(self._catalog).drop(name)
+        self._delete_paths(paths)
+
+    def restore(self, name: str) -> int:
+        """Bring views, their tables and frontiers back to a checkpoint, in one step; gives the new epoch.
+
+        The tables of the views go back first, which no reader sees: readers have the versions that the catalog says.
+        """
+        checkpoint = Checkpoints(self._catalog).get(name)
+        before = self._catalog.world()
+        missing = self._missing_tables(before, checkpoint)
+        with Leases(self._catalog, sorted(set(before.nodes) | set(checkpoint.nodes))) as held:
+            if held:
+                raise PenstockError(f"checkpoint {name!r} cannot be restored: a refresh is running. Try again.")
+            found = {node: (path, version) for node, (path, version) in checkpoint.nodes.items() if version is not None}
+            versions = {node: restore_table(path, version) for node, (path, version) in found.items()}
+            epoch = Checkpoints(self._catalog).restore(checkpoint, versions, missing)
+        self._delete_unused(before)
+        return epoch
+
+    @staticmethod
+    def _missing_tables(world: World, checkpoint: Checkpoint) -> list[str]:
+        """The source tables that a checkpoint needs and the catalog no longer has. They must still be there."""
+        names = {row["key"]: row for row in checkpoint.state["views"]}
+        for key in names.keys() & world.tables.keys():
+            raise AlreadyExistsError(
+                f"checkpoint {checkpoint.name!r} has a view {names[key]['name']!r}, and now a table has that name. "
+                "Drop the table first."
+            )
+        missing = []
+        for row in checkpoint.tables:
+            if row["key"] not in world.tables:
+                try:
+                    Snapshot(row["path"])
+                except SourceError:
+                    raise NotFoundError(
+                        f"checkpoint {checkpoint.name!r} cannot be restored: table {row['name']!r}, which its views "
+                        "may read, was dropped and its data deleted."
+                    ) from None
+                missing.append(row["key"])
+        return missing
 
 
 def _with_upstream(world: World, keys: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.errors import DefinitionError
 from penstock.graph.groups import FASTEST, SLOWEST
+from penstock.sql.intervals import microseconds
 from penstock.sql.statements import ATOMIC, NONE
 
 
@@ -14,12 +15,14 @@ from penstock.sql.statements import ATOMIC, NONE
 class Setting:
     default: str
     about: str
-    choices: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+    """Without any, it is a length of time."""
 
 
 SETTINGS = {
     "consistency": Setting(ATOMIC, "whether views of a diamond are published together", (ATOMIC, NONE)),
     "schedule_policy": Setting(FASTEST, "when a group is due: as its fastest or slowest member", (FASTEST, SLOWEST)),
+    "retention": Setting("7 days", "how long an epoch can be read after the next one is published"),
 }
 
 
@@ -32,6 +35,10 @@ def checked(name: str, value: str) -> tuple[str, str]:
     setting = SETTINGS.get(name.lower())
     if setting is None:
         raise DefinitionError(f"there is no setting {name!r}. Known are: {', '.join(SETTINGS)}.")
+    if not setting.choices:
+        if microseconds(value) is None:
+            raise DefinitionError(f"the setting {name!r} is a length of time such as '7 days', not {value!r}.")
+        return name.lower(), value.lower()
     if value.upper() not in setting.choices:
         raise DefinitionError(f"the setting {name!r} is {' or '.join(setting.choices)}, not {value!r}.")
     return name.lower(), value.upper()

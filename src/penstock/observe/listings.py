@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.catalog import HistoryRecord, World
+from penstock.catalog.checkpoints import Checkpoint
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
 from penstock.observe.status import ViewStatus
@@ -66,6 +67,11 @@ def groups(world: World, epochs: Mapping[str, int]) -> Listing:
         rows.append((number, members, meeting, max(epochs.get(key, 0) for key in group.members), policy))
     ddl = "group INT, members ARRAY<STRING>, convergence ARRAY<STRING>, epoch INT, policy STRING"
     return Listing(ddl, rows)
+
+
+def checkpoints(found: Iterable[Checkpoint]) -> Listing:
+    rows = [(c.name, c.epoch, len(c.state["views"]), c.created_at) for c in found]
+    return Listing("name STRING, epoch INT, views INT, created_at TIMESTAMP", rows)
 
 
 def settings(values: Mapping[str, str]) -> Listing:

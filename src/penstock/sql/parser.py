@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from penstock.errors import SqlError
 from penstock.sql import statements as s
+from penstock.sql.as_of import refuse_past
 from penstock.sql.clauses import Clauses, find_query_end, not_yet, read_clauses, read_policy, read_trigger
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
@@ -35,6 +36,9 @@ _READS: dict[tuple[str, ...], str] = {
     ("DESCRIBE", "HISTORY"): "DESCRIBE", ("DESCRIBE", "DETAIL"): "DESCRIBE", ("DESCRIBE", "TABLE"): "DESCRIBE",
     ("DESC", "TABLE"): "DESCRIBE", ("SHOW", "TBLPROPERTIES"): "SHOW", ("DESCRIBE",): "DESCRIBE", ("DESC",): "DESCRIBE",
 }  # fmt: skip
+
+
+Reads = Callable[[Cursor], s.Statement]
 
 
 def split_script(text: str) -> list[str]:
@@ -157,6 +161,7 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     if end == cursor.index:
         raise cursor.error("expected a query")
     stop = cursor.tokens[end - 1].end
+    refuse_past(cursor.text, start, stop)
     check_query(cursor.text, start, stop)
     cursor.index = end
     clauses = read_clauses(cursor)
@@ -313,6 +318,16 @@ def _plain(kind: type[s.Statement], *words: str) -> Callable[[Cursor], s.Stateme
     return read
 
 
+def _named(kind: type[s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint], *words: str) -> Reads:
+    def read(cursor: Cursor) -> s.Statement:
+        cursor.expect(*words)
+        name = cursor.name("the name of a checkpoint")
+        cursor.end()
+        return kind(cursor.text, name)
+
+    return read
+
+
 def _set(cursor: Cursor) -> s.Statement:
     cursor.expect("SET")
     name = cursor.name("the name of a setting")
@@ -366,6 +381,10 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("SHOW", "CONSISTENCY", "GROUPS"): _plain(s.ShowGroups, "SHOW", "CONSISTENCY", "GROUPS"),
     ("SHOW", "SETTINGS"): _plain(s.ShowSettings, "SHOW", "SETTINGS"),
     ("SET",): _set,
+    ("CHECKPOINT",): _named(s.MakeCheckpoint, "CHECKPOINT"),
+    ("RESTORE", "CHECKPOINT"): _named(s.RestoreCheckpoint, "RESTORE", "CHECKPOINT"),
+    ("DROP", "CHECKPOINT"): _named(s.DropCheckpoint, "DROP", "CHECKPOINT"),
+    ("SHOW", "CHECKPOINTS"): _plain(s.ShowCheckpoints, "SHOW", "CHECKPOINTS"),
     ("SHOW", "WATERMARKS"): _show_later("WATERMARKS"),
     ("DESCRIBE", "MATERIALIZED", "VIEW"): _describe_view,
     ("DESC", "MATERIALIZED", "VIEW"): _describe_view,

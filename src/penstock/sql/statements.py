@@ -195,6 +195,26 @@ class ShowViews(Statement):
 
 
 @dataclass(frozen=True)
+class MakeCheckpoint(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class RestoreCheckpoint(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class DropCheckpoint(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
+class ShowCheckpoints(Statement):
+    pass
+
+
+@dataclass(frozen=True)
 class ShowGroups(Statement):
     pass
 

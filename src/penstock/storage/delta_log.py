@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote, unquote
@@ -206,6 +207,16 @@ def is_latest(snapshot: Snapshot) -> bool:
 
 def latest_version(path: str) -> int:
     return Snapshot(path).version
+
+
+def version_at(path: str, moment: datetime) -> int:
+    """The version that a table had at a time; ``HistoryGone`` when it had none, or the log does not say."""
+    table = Snapshot(path)._table
+    try:
+        table.load_as_version(moment)
+    except (DeltaError, OSError) as problem:
+        raise HistoryGone(f"the version of {path!r} at {moment} is not known: {problem}") from None
+    return int(table.version())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+"""Named epochs: what the catalog held of views, their nodes and frontiers, kept to go back to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, DateTime, Table, delete, insert, select, update
+
+from penstock.catalog import tables as t
+from penstock.catalog.catalog import Catalog, now, read_world, utc
+from penstock.errors import AlreadyExistsError, NotFoundError
+
+_KEPT = (t.views, t.nodes, t.dependencies, t.view_nodes, t.frontiers)
+"""In the order in which they can be filled."""
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    name: str
+    epoch: int
+    created_at: datetime
+    state: Mapping[str, Rows]
+    """The catalog's rows of then, by table."""
+
+    @property
+    def nodes(self) -> dict[str, tuple[str, int | None]]:
+        """Path and version of every node."""
+        return {node["name"]: (node["path"], node["version"]) for node in self.state["nodes"]}
+
+    @property
+    def tables(self) -> Rows:
+        """The source tables of then."""
+        return self.state["tables"]
+
+
+class Checkpoints:
+    def __init__(self, catalog: Catalog):
+        self._catalog = catalog
+
+    def add(self, name: str) -> Checkpoint:
+        """Name the newest epoch."""
+        with self._catalog.transaction(writes=True) as connection:
+            if connection.execute(select(t.checkpoints.c.name).where(t.checkpoints.c.name == name)).scalar():
+                raise AlreadyExistsError(f"there is a checkpoint {name!r} already. Drop it, or choose another name.")
+            epoch = read_world(connection).epoch
+            state = {table.name: _dump(connection, table) for table in (t.tables, *_KEPT)}
+            made = Checkpoint(name, epoch, now(), state)
+            connection.execute(
+                insert(t.checkpoints).values(name=name, epoch=epoch, created_at=made.created_at, state=state)
+            )
+            return made
+
+    def all(self) -> list[Checkpoint]:
+        with self._catalog.transaction(writes=False) as connection:
+            rows = connection.execute(select(t.checkpoints).order_by(t.checkpoints.c.created_at)).mappings()
+            return [Checkpoint(r["name"], r["epoch"], utc(r["created_at"]), r["state"]) for r in rows]
+
+    def get(self, name: str) -> Checkpoint:
+        found = {checkpoint.name: checkpoint for checkpoint in self.all()}
+        if name not in found:
+            known = ", ".join(found) or "none yet"
+            raise NotFoundError(f"there is no checkpoint {name!r}. Known are: {known}.")
+        return found[name]
+
+    def drop(self, name: str) -> None:
+        self.get(name)
+        with self._catalog.transaction(writes=True) as connection:
+            connection.execute(delete(t.checkpoints).where(t.checkpoints.c.name == name))
+
+    def restore(self, checkpoint: Checkpoint, versions: Mapping[str, int], missing: Iterable[str]) -> int:
+        """Put the catalog back, in one transaction, as a new epoch. The epochs in between are undone.
+
+        ``versions`` are those that the nodes' tables have now, with the content of then; ``missing`` are the source
+        tables of then that the catalog no longer knows.
+        """
+        then = {name: version for name, (_, version) in checkpoint.nodes.items()}
+        with self._catalog.transaction(writes=True) as connection:
+            connection.execute(delete(t.views))
+            connection.execute(delete(t.nodes))
+            wanted = set(missing)
+            _fill(connection, t.tables, [row for row in checkpoint.tables if row["key"] in wanted])
+            for table in _KEPT:
+                _fill(connection, table, checkpoint.state[table.name])
+            for node, version in versions.items():
+                connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
+                consumed = (t.frontiers.c.relation == node, t.frontiers.c.version == then[node])
+                connection.execute(update(t.frontiers).where(*consumed).values(version=version))
+            return self._publish(connection, checkpoint.epoch, versions)
+
+    @staticmethod
+    def _publish(connection: Connection, since: int, versions: Mapping[str, int]) -> int:
+        undone = (t.epochs.c.id > since,)
+        for table in (t.node_versions, t.source_versions):
+            connection.execute(delete(table).where(table.c.epoch > since))
+        connection.execute(update(t.epochs).where(*undone).values(published_at=None))
+        last = connection.execute(select(t.epochs.c.id).order_by(t.epochs.c.id.desc()).limit(1)).scalar() or 0
+        epoch = last + 1
+        connection.execute(insert(t.epochs).values(id=epoch, started_at=now(), published_at=now()))
+        connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(list(versions))))
+        for node, version in versions.items():
+            connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
+        return epoch
+
+
+def _dump(connection: Connection, table: Table) -> Rows:
+    rows = connection.execute(select(table)).mappings()
+    return [{k: v.isoformat() if isinstance(v, datetime) else v for k, v in row.items()} for row in rows]
+
+
+def _fill(connection: Connection, table: Table, rows: Rows) -> None:
+    times = [column.name for column in table.columns if isinstance(column.type, DateTime)]
+    known = {column.name for column in table.columns}
+    for row in rows:
+        values = {k: datetime.fromisoformat(v) if k in times and v else v for k, v in row.items() if k in known}
+        connection.execute(insert(table).values(**values))

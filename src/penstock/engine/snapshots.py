@@ -1,0 +1,141 @@
+"""Reading the warehouse as it was: views at an epoch, tables at the versions that the epoch had read.
+
+How far back one can read is the setting ``retention``. An epoch that a checkpoint names is kept whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.catalog import Catalog, Moment, World
+from penstock.engine.relations import published, read_keys, run_query
+from penstock.engine.settings import value_of
+from penstock.errors import DefinitionError, NotFoundError, RetentionError, SqlError
+from penstock.sql.as_of import Past, find_past
+from penstock.sql.intervals import described, microseconds
+from penstock.storage.changes import read_change
+from penstock.storage.delta_log import HistoryGone, Snapshot, version_at
+from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.zset import WEIGHT, consolidate
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads tables and views as of one epoch."""
+
+    spark: Callable[[], SparkSession]
+    moment: Moment
+
+    def table(self, name: str) -> DataFrame:
+        return self._frame(self.moment.world.resolve(name))
+
+    def _frame(self, key: str) -> DataFrame:
+        world = self.moment.world
+        if key in world.views:
+            return self._view(key)
+        return read_snapshot(self.spark(), self._table(key))
+
+    def _view(self, key: str) -> DataFrame:
+        world = self.moment.world
+        if world.nodes[key].version is None:
+            raise NotFoundError(
+                f"view {world.views[key].name!r} has no rows at epoch {self.moment.epoch}: it was created or replaced "
+                "later."
+            )
+        return published(self.spark(), world, key)
+
+    def _table(self, key: str) -> Snapshot:
+        table = self.moment.world.tables[key]
+        version = self.moment.sources.get(key)
+        try:
+            if version is None:  # no view reads it
+                version = version_at(table.path, self.moment.published_at)
+            return Snapshot(table.path, version)
+        except HistoryGone:
+            raise RetentionError(
+                f"table {table.name!r} can no longer be read as of epoch {self.moment.epoch}: its files of then are "
+                "gone (VACUUM)."
+            ) from None
+
+
+def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | datetime | None = None) -> Moment:
+    """The warehouse at an epoch; one that is too old, or never was, is an error."""
+    if timestamp is not None:
+        epoch = catalog.epoch_at(_time(timestamp))
+        if epoch is None:
+            raise NotFoundError(f"nothing was published before {timestamp}. Ask for a later time.")
+    moment = catalog.moment(epoch)
+    if moment is None:
+        newest = catalog.world().epoch
+        raise NotFoundError(f"there is no published epoch {epoch}. The newest is {newest}.")
+    kept = value_of(moment.world.settings, "retention")
+    length = microseconds(kept)
+    assert length is not None
+    expired = moment.replaced_at is not None and moment.replaced_at < _now() - timedelta(microseconds=length)
+    if expired and not moment.kept:
+        raise RetentionError(
+            f"epoch {moment.epoch} is too old to be read: epochs are kept for {described(length)} after the next one. "
+            "Name epochs that you need with a checkpoint, or SET retention to a longer time."
+        )
+    return moment
+
+
+def _time(given: str | datetime) -> datetime:
+    try:
+        moment = given if isinstance(given, datetime) else datetime.fromisoformat(given.strip())
+    except ValueError:
+        raise SqlError(f"{given!r} is no time. Write it as '2026-01-31 12:00:00', in UTC.") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def run_past(spark: SparkSession, catalog: Catalog, text: str, current: Callable[[World, str], DataFrame]) -> DataFrame:
+    """A query some of whose tables may be AS OF; the others are ``current``."""
+    text, past = find_past(text)
+    world = catalog.world()
+    if not past:
+        read_keys(world, text)
+        return run_query(spark, text, lambda key: current(world, key))
+
+    def frame(key: str) -> DataFrame:
+        if key not in past:
+            return current(world, world.resolve(key))
+        return past_table(spark, catalog, past[key])
+
+    return run_query(spark, text, frame)
+
+
+def past_table(spark: SparkSession, catalog: Catalog, past: Past) -> DataFrame:
+    moment = moment_at(catalog, epoch=past.epoch, timestamp=past.timestamp)
+    return Reader(lambda: spark, moment).table(past.name)
+
+
+def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until: int | None) -> DataFrame:
+    """A view's rows that came (+) and went (-) between two epochs, with ``__weight``."""
+    world = catalog.world()
+    key = world.view_key(name)
+    first, last = moment_at(catalog, epoch=since), moment_at(catalog, epoch=until if until is not None else world.epoch)
+    if first.epoch > last.epoch:
+        raise DefinitionError(f"changes since epoch {first.epoch} cannot end at {last.epoch}, which is earlier.")
+    view = world.views[key]
+    old, new = first.world.nodes[key].version, last.world.nodes[key].version
+    if old is None or new is None:
+        raise NotFoundError(f"view {view.name!r} has no rows at epoch {since}: it was created or replaced later.")
+    columns = [column for column, _, _ in view.columns]
+    before, after = Snapshot(world.nodes[key].path, old), Snapshot(world.nodes[key].path, new)
+    try:
+        change = read_change(spark, before, after, columns)
+    except HistoryGone as problem:
+        raise RetentionError(f"the changes of view {view.name!r} since epoch {since} are gone: {problem}") from None
+    if change.rows is None:
+        rows = read_snapshot(spark, after, columns)
+        return rows.select(*map(quoted, columns), F.lit(1).cast("bigint").alias(WEIGHT)).limit(0)
+    return consolidate(change.rows).select(*map(quoted, columns), WEIGHT)

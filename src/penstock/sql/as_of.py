@@ -1,0 +1,82 @@
+"""``name AS OF EPOCH n`` and ``name AS OF TIMESTAMP '..'`` in queries.
+
+The clause is cut out of the text before anything else reads it; the table's name becomes one that says the moment too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.sql.cursor import Cursor
+from penstock.sql.lexer import error_at, unquote
+
+_NO_ALIAS = frozenset(
+    "WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY UNION INTERSECT EXCEPT MINUS ON "
+    "USING JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL LATERAL PIVOT UNPIVOT TABLESAMPLE".split()
+)
+
+
+@dataclass(frozen=True)
+class Past:
+    """A table or view at an earlier moment: an epoch, or the epoch that was published at a time."""
+
+    name: str
+    epoch: int | None = None
+    timestamp: str | None = None
+
+
+def find_past(text: str) -> tuple[str, dict[str, Past]]:
+    """The text without the clauses, and what the names in their place mean.
+
+    >>> find_past("SELECT b.x FROM bars AS OF EPOCH 3 b")
+    ('SELECT b.x FROM `bars@1` b', {'bars@1': Past(name='bars', epoch=3, timestamp=None)})
+    >>> find_past("SELECT x FROM bars AS OF EPOCH 3")[0]
+    'SELECT x FROM `bars@1` AS `bars`'
+    """
+    cursor = Cursor(text)
+    found: dict[str, Past] = {}
+    pieces, copied = [], 0
+    while cursor.token is not None:
+        if not _begins(cursor) or cursor.index == 0:
+            cursor.index += 1
+            continue
+        named = cursor.tokens[cursor.index - 1]
+        if named.kind not in ("word", "quoted"):
+            raise cursor.error("AS OF stands behind the name of a table or view")
+        name = unquote(named) if named.kind == "quoted" else named.text
+        cursor.expect("AS", "OF")
+        past = _moment(cursor, name)
+        end = cursor.tokens[cursor.index - 1].end
+        key = f"{name}@{len(found) + 1}"
+        found[key.lower()] = past
+        alias = "" if _has_alias(cursor) else f" AS `{name.replace('`', '``')}`"
+        pieces += [text[copied : named.start], f"`{key.replace('`', '``')}`{alias}"]
+        copied = end
+    return "".join([*pieces, text[copied:]]), found
+
+
+def _moment(cursor: Cursor, name: str) -> Past:
+    if cursor.take("EPOCH"):
+        return Past(name, epoch=cursor.integer("the number of an epoch"))
+    cursor.expect("TIMESTAMP")
+    return Past(name, timestamp=cursor.string("a time in quotes"))
+
+
+def _has_alias(cursor: Cursor) -> bool:
+    token = cursor.token
+    if token is None or token.kind not in ("word", "quoted"):
+        return False
+    return token.kind == "quoted" or token.upper not in _NO_ALIAS
+
+
+def refuse_past(text: str, start: int, stop: int) -> None:
+    """A view's query, a part of the text, must not depend on a moment that will be forgotten."""
+    cursor = Cursor(text[:stop])
+    while cursor.token is not None:
+        if cursor.offset > start and _begins(cursor):
+            raise error_at(text, cursor.offset, "a view cannot read AS OF: it always reads what is current")
+        cursor.index += 1
+
+
+def _begins(cursor: Cursor) -> bool:
+    return cursor.at("AS", "OF", "EPOCH") or cursor.at("AS", "OF", "TIMESTAMP")

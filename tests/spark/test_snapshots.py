@@ -1,0 +1,170 @@
+"""Reading the past: snapshots, AS OF, changes between epochs, and going back to a checkpoint."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+import penstock
+from oracle import assert_fresh
+
+QUERY = "SELECT region, SUM(amount) AS total FROM orders GROUP BY region"
+
+
+@pytest.fixture
+def sales(db: penstock.Database) -> penstock.Database:
+    """Three epochs: totals of eu are 10, then 30, then 0."""
+    db.sql("CREATE TABLE orders (id INT, region STRING, amount INT)")
+    db.sql("INSERT INTO orders VALUES (1, 'eu', 10)")
+    db.sql(f"CREATE MATERIALIZED VIEW totals AS {QUERY}")
+    db.sql("INSERT INTO orders VALUES (2, 'eu', 20)")
+    db.refresh()
+    db.sql("DELETE FROM orders WHERE id = 1")
+    db.sql("INSERT INTO orders VALUES (3, 'us', 5)")
+    db.refresh()
+    return db
+
+
+def rows(frame: object) -> list[tuple[object, ...]]:
+    assert not isinstance(frame, penstock.Done)
+    return sorted(tuple(row) for row in frame.collect())  # type: ignore[attr-defined]
+
+
+def test_an_epoch_can_be_read_again(sales: penstock.Database) -> None:
+    assert rows(sales.table("totals", epoch=1)) == [("eu", 10)]
+    assert rows(sales.sql("SELECT total FROM totals AS OF EPOCH 2")) == [(30,)]
+    assert rows(sales.table("totals")) == [("eu", 20), ("us", 5)]
+    assert rows(sales.table("orders", epoch=2)) == [(1, "eu", 10), (2, "eu", 20)]
+    grown = """SELECT n.region, n.total - COALESCE(o.total, 0) FROM totals n
+               LEFT JOIN totals AS OF EPOCH 1 AS o ON o.region = n.region WHERE n.total > 1"""
+    assert rows(sales.sql(grown)) == [("eu", 10), ("us", 5)]
+
+
+def test_a_time_is_the_epoch_that_was_current(sales: penstock.Database) -> None:
+    epochs = {record.epoch: record for record in sales.history("totals")}
+    later = datetime.now(timezone.utc).isoformat(sep=" ")
+    assert rows(sales.sql(f"SELECT * FROM totals AS OF TIMESTAMP '{later}'")) == [("eu", 20), ("us", 5)]
+    between = epochs[3].started_at.isoformat(sep=" ")
+    assert rows(sales.sql(f"SELECT totals.total FROM totals AS OF TIMESTAMP '{between}'")) == [(30,)]
+    with pytest.raises(penstock.NotFoundError, match="nothing was published before"):
+        sales.sql("SELECT * FROM totals AS OF TIMESTAMP '1999-01-01'")
+    with pytest.raises(penstock.SqlError, match="is no time"):
+        sales.sql("SELECT * FROM totals AS OF TIMESTAMP 'yesterday'")
+
+
+def test_a_snapshot_agrees_with_itself_while_the_world_moves_on(sales: penstock.Database) -> None:
+    with sales.snapshot() as snap:
+        assert snap.epoch == 3
+        sales.sql("INSERT INTO orders VALUES (4, 'eu', 100)")
+        sales.refresh()
+        difference = f"SELECT * FROM ({QUERY}) EXCEPT ALL SELECT * FROM totals"
+        assert rows(snap.sql(difference)) == []
+        assert rows(snap.table("totals")) == [("eu", 20), ("us", 5)]
+        with pytest.raises(penstock.NotSupportedError, match="can only be read"):
+            snap.sql("DELETE FROM orders")
+    assert rows(sales.table("totals")) == [("eu", 120), ("us", 5)]
+    sales.sql("INSERT INTO orders VALUES (5, 'eu', 1)")  # a writer sees its own writes
+    assert rows(sales.sql("SELECT COUNT(*) FROM orders")) == [(4,)]
+    assert rows(sales.snapshot().sql("SELECT COUNT(*) FROM orders")) == [(3,)]
+
+
+def test_a_table_that_no_view_reads_is_part_of_a_snapshot(sales: penstock.Database) -> None:
+    sales.sql("CREATE TABLE notes (n INT)")
+    sales.sql("INSERT INTO notes VALUES (1)")
+    sales.sql("INSERT INTO orders VALUES (6, 'eu', 1)")
+    epoch = sales.refresh().epoch
+    sales.sql("INSERT INTO notes VALUES (2)")
+    assert rows(sales.snapshot(epoch).sql("SELECT n FROM notes")) == [(1,)]
+    assert rows(sales.table("notes")) == [(1,), (2,)]
+
+
+def test_changes_between_epochs(sales: penstock.Database) -> None:
+    assert rows(sales.changes("totals", since=1)) == [("eu", 10, -1), ("eu", 20, 1), ("us", 5, 1)]
+    assert rows(sales.changes("totals", since=1, until=2)) == [("eu", 10, -1), ("eu", 30, 1)]
+    none = sales.changes("totals", since=3)
+    assert rows(none) == []
+    assert none.columns == ["region", "total", "__weight"]
+    with pytest.raises(penstock.DefinitionError, match="which is earlier"):
+        sales.changes("totals", since=3, until=2)
+
+
+def test_epochs_that_cannot_be_read(sales: penstock.Database) -> None:
+    with pytest.raises(penstock.NotFoundError, match="there is no published epoch 9. The newest is 3"):
+        sales.table("totals", epoch=9)
+    sales.sql(f"CREATE OR REPLACE MATERIALIZED VIEW totals AS {QUERY}")
+    with pytest.raises(penstock.NotFoundError, match="no rows at epoch 2: it was created or replaced later"):
+        sales.table("totals", epoch=2)
+    with pytest.raises(penstock.SqlError, match="a view cannot read AS OF"):
+        sales.sql("CREATE MATERIALIZED VIEW old AS SELECT * FROM totals AS OF EPOCH 1")
+
+
+def test_retention(sales: penstock.Database) -> None:
+    assert sales.settings()["retention"] == "7 days"
+    sales.checkpoint("first_of_may")
+    sales.sql("INSERT INTO orders VALUES (7, 'eu', 1)")
+    sales.refresh()
+    sales.sql("SET retention = '0 seconds'")
+    with pytest.raises(penstock.RetentionError, match="epoch 2 is too old to be read"):
+        sales.table("totals", epoch=2)
+    assert rows(sales.table("totals", epoch=3)) == [("eu", 20), ("us", 5)]  # which the checkpoint keeps
+    assert rows(sales.table("totals", epoch=4)) == [("eu", 21), ("us", 5)]  # which is current
+    with pytest.raises(penstock.DefinitionError, match="a length of time"):
+        sales.set("retention", "for ever")
+
+
+# -- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def test_going_back_to_a_checkpoint_and_catching_up(sales: penstock.Database) -> None:
+    sales.sql("CREATE MATERIALIZED VIEW top AS SELECT MAX(total) AS most FROM totals")
+    assert "epoch 4" in str(sales.sql("CHECKPOINT before_the_flood"))
+    sales.sql("INSERT INTO orders VALUES (8, 'eu', 1000), (9, 'uk', 7)")
+    sales.refresh()
+    assert rows(sales.table("top")) == [(1020,)]
+
+    assert "restored as epoch 6" in str(sales.sql("RESTORE CHECKPOINT before_the_flood"))
+    assert rows(sales.table("totals")) == [("eu", 20), ("us", 5)]
+    assert rows(sales.table("top")) == [(20,)]
+    assert rows(sales.table("totals", epoch=4)) == [("eu", 20), ("us", 5)]
+    with pytest.raises(penstock.NotFoundError, match="there is no published epoch 5"):
+        sales.table("totals", epoch=5)
+
+    report = sales.refresh()
+    assert {report["totals"].action, report["top"].action} == {"INCREMENTAL"}
+    assert_fresh(sales, "totals")
+    assert_fresh(sales, "top")
+    assert sales.refresh()["totals"].action == "NO_DATA"
+
+
+def test_views_that_came_and_went_since_a_checkpoint(sales: penstock.Database) -> None:
+    sales.checkpoint("then")
+    sales.sql("CREATE MATERIALIZED VIEW later AS SELECT id FROM orders")
+    sales.drop_view("totals")
+    sales.restore("then")
+    assert [view.name for view in sales.status()] == ["totals"]
+    assert rows(sales.table("totals")) == [("eu", 20), ("us", 5)]
+    sales.sql("UPDATE orders SET amount = amount + 1")
+    assert sales.refresh()["totals"].action == "INCREMENTAL"
+    assert_fresh(sales, "totals")
+    sales.sql(f"CREATE OR REPLACE MATERIALIZED VIEW totals AS {QUERY} HAVING SUM(amount) > 10")
+    sales.restore("then")
+    sales.refresh()
+    assert rows(sales.table("totals")) == [("eu", 21), ("us", 6)]
+    assert [(c.name, c.epoch) for c in sales.checkpoints()] == [("then", 3)]
+    sales.drop_checkpoint("then")
+    assert sales.checkpoints() == []
+    assert_fresh(sales, "totals")
+
+
+def test_what_cannot_be_restored(sales: penstock.Database) -> None:
+    with pytest.raises(penstock.NotFoundError, match="there is no checkpoint 'nowhere'. Known are: none yet"):
+        sales.restore("nowhere")
+    sales.checkpoint("then")
+    with pytest.raises(penstock.AlreadyExistsError, match="a checkpoint 'then' already"):
+        sales.checkpoint("then")
+    sales.drop_view("totals")
+    sales.sql("DROP TABLE orders")
+    with pytest.raises(penstock.NotFoundError, match="table 'orders'.*was dropped"):
+        sales.restore("then")
+    assert [row.name for row in sales.sql("SHOW CHECKPOINTS").collect()] == ["then"]  # type: ignore[union-attr]
