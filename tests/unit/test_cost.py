@@ -10,7 +10,7 @@ from penstock.engine.cost import PER_MILLION, Estimate, Measured, Work, estimate
 @pytest.mark.parametrize("kind", PER_MILLION)
 def test_a_small_change_is_maintained_and_half_a_table_recomputed(kind: str) -> None:
     rows = 10_000_000
-    small = Work((kind,), changed=rows // 100, rows=rows, stored=rows // 10)
+    small = Work((kind,), changed=rows // 10_000, rows=rows, stored=rows // 10)
     large = Work((kind,), changed=rows // 2, rows=rows, stored=rows // 10)
     assert estimate(small).choice == "INCREMENTAL"
     assert estimate(large).choice == "FULL"
@@ -23,16 +23,28 @@ def test_readers_that_wait_for_the_change_count_for_maintaining() -> None:
     assert estimate(read).full > estimate(alone).full
 
 
-def test_what_refreshes_took_corrects_the_estimate() -> None:
-    work = Work(("join",), changed=300_000, rows=1_000_000, stored=1_000)
+def test_what_recomputing_took_corrects_the_estimate() -> None:
+    work = Work(("join",), changed=300_000, rows=1_000_000, stored=1_000, whole=False)
     assert estimate(work).choice == "FULL"
     raw = estimate(work).raw
     past = [("FULL", 3 * raw["FULL"], {"estimate": {"raw": raw}}), ("INCREMENTAL", raw["INCREMENTAL"], {})]
     measured = Measured.of(past)
-    assert measured.factors == {"FULL": pytest.approx(3.0)}
+    assert measured.factor("FULL") == pytest.approx(3.0)
     assert measured.factor("INCREMENTAL") == measured.factor("FULL"), "the machine is as slow for both"
-    both = Measured.of([*past, ("INCREMENTAL", raw["INCREMENTAL"] / 2, {"estimate": {"raw": raw}})])
-    assert estimate(work, both).choice == "INCREMENTAL"
+    both = Measured.of([*past, ("INCREMENTAL", raw["INCREMENTAL"] / 4, {"estimate": {"raw": raw}})])
+    assert estimate(work, both).incremental == pytest.approx(raw["INCREMENTAL"] / 4)
+
+
+def test_what_maintaining_took_is_taken_as_it_is_and_only_the_difference_estimated() -> None:
+    def work(changed: int) -> Work:
+        return Work(("rows",), changed=changed, rows=2_000_000, stored=200_000)
+
+    slow = Measured.of([("INCREMENTAL", 1.5, {"estimate": {"raw": estimate(work(200)).raw}})])
+    assert estimate(work(20_000), slow).choice == "INCREMENTAL", "most of the 1.5 seconds is there for any change"
+    assert estimate(work(20_000), slow).incremental < 2.5
+    assert estimate(work(2), slow).incremental <= 1.5
+    hopeless = Measured.of([("INCREMENTAL", 12.5, {"estimate": {"raw": estimate(work(2_000)).raw}})])
+    assert estimate(work(2_000), hopeless).choice == "FULL"
 
 
 def test_one_odd_refresh_does_not_turn_everything_round() -> None:

@@ -17,20 +17,27 @@ MARGIN = 1.2
 """How much cheaper recomputing must look: it costs later readers of the node the comparison of two versions."""
 
 LEAST_ROWS = 50_000
+"""A node whose inputs have fewer rows than this is maintained, whatever changed."""
+
+LEAST_CHANGED = 500
 """Fewer changed rows than this are never worth a recomputation."""
 
 PER_MILLION = {
     # Seconds per million rows: of inputs read and computed in full; of changed rows maintained.
-    "rows": (0.2, 1.5),
-    "join": (0.8, 4.0),
-    "aggregate": (0.5, 2.5),
-    "groups": (0.7, 6.0),
-    "window": (2.0, 10.0),
-    "top_k": (0.3, 2.0),
+    "rows": (0.8, 20.0),
+    "join": (1.2, 50.0),
+    "aggregate": (1.2, 40.0),
+    "groups": (1.3, 200.0),
+    "window": (2.0, 2000.0),
+    "top_k": (0.5, 20.0),
 }
-"""By what a node is: rows one by one, joins, aggregates that merge or that recompute groups, windows, top-k."""
+"""By what a node is: rows one by one, joins, aggregates that merge or that recompute groups, windows, top-k.
 
-_WRITE, _COMPARE = 0.5, 1.0
+Measured by ``penstock bench crossover`` on two cores. A change of groups or windows makes whole groups be read and
+written again. How large they are is not known before: the guess is a hundred rows, and the first refreshes correct it.
+"""
+
+_WRITE, _COMPARE = 0.8, 1.0
 """Seconds per million rows written, and per million rows of which two versions are compared."""
 
 
@@ -50,6 +57,8 @@ class Work:
     """Whether the inputs only grew."""
     readers: bool = False
     """Whether other nodes wait for its change."""
+    whole: bool = True
+    """Whether the node is all of its view, so that what the view's refreshes took is what the node took."""
 
 
 @dataclass(frozen=True)
@@ -72,23 +81,34 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Measured:
-    """How far the estimates of a view were off: seconds taken for each second estimated, by action."""
+    """The last refresh of each action that was estimated: seconds that it took, and seconds that were expected."""
 
-    factors: Mapping[str, float] = field(default_factory=dict)
+    last: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, past: Iterable[tuple[str, float, Mapping[str, Any]]]) -> Measured:
         """From past refreshes, the newest first: action, seconds, and details with an ``estimate`` if there was one."""
-        factors: dict[str, float] = {}
+        last: dict[str, tuple[float, float]] = {}
         for action, seconds, details in past:
             raw = (details.get("estimate") or {}).get("raw", {}).get(action)
-            if raw and action not in factors:
-                factors[action] = min(max(seconds / raw, 0.25), 4.0)
-        return cls(factors)
+            if raw and action not in last:
+                last[action] = seconds, raw
+        return cls(last)
 
     def factor(self, action: str) -> float:
-        """Of an action that was never measured: that of the other, for the machine is the same."""
-        return self.factors.get(action, next(iter(self.factors.values()), 1.0))
+        """How far the last estimate was off. Of an action never measured: as the other, for the machine is the same."""
+        seconds, raw = self.last.get(action) or next(iter(self.last.values()), (1.0, 1.0))
+        return min(max(seconds / raw, 0.25), 4.0)
+
+    def incremental(self, raw: float) -> float:
+        """Seconds for maintaining: those of last time, more or less as the change is larger or smaller.
+
+        Much of what a refresh takes does not depend on the change, so a small one says little about the rest.
+        """
+        if "INCREMENTAL" not in self.last:
+            return raw * self.factor("INCREMENTAL")
+        seconds, before = self.last["INCREMENTAL"]
+        return seconds + raw - before if raw > before else max(seconds * raw / before, seconds + raw - before)
 
 
 def estimate(work: Work, measured: Measured | None = None) -> Estimate:
@@ -108,4 +128,5 @@ def estimate(work: Work, measured: Measured | None = None) -> Estimate:
         full += 2 * work.stored * _COMPARE / 1e6
     incremental = START + work.changed * maintained + written * _WRITE / 1e6
     raw = {"INCREMENTAL": incremental, "FULL": full}
-    return Estimate(incremental * measured.factor("INCREMENTAL"), full * measured.factor("FULL"), raw)
+    expected = measured.incremental(incremental) if work.whole else incremental * measured.factor("INCREMENTAL")
+    return Estimate(expected, full * measured.factor("FULL"), raw)

@@ -284,12 +284,11 @@ class Epoch:
         work = cost.Work(
             step.maintained.kinds, sum(e.added + e.removed for e in extents), rows, stored,
             appended=not any(e.removed for e in extents), readers=bool(self._graph.readers(step.node.name)),
+            whole=len(owners) == 1 and len(owners[0].nodes) == 1,
         )  # fmt: skip
-        if work.changed < cost.LEAST_ROWS:
-            return
         past = [(r.action, r.seconds, r.details or {}) for r in self._catalog.history(owners[0].key, 20)]
         step.estimate = cost.estimate(work, cost.Measured.of(past))
-        if step.estimate.choice == "FULL":
+        if step.estimate.choice == "FULL" and work.changed >= cost.LEAST_CHANGED:
             step.action, step.reason = "FULL", "CHEAPER"
 
     def _extent(self, relation: Relation, since: int) -> Extent:
@@ -370,7 +369,9 @@ class Epoch:
             self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
         )
         relation.after = Snapshot(step.node.path, step.applied.version)
-        relation.delta = Delta(change.frame, append_only=step.deleted == 0, small=change.local, table=change.table)
+        relation.delta = Delta(
+            change.frame, append_only=step.deleted == 0, small=change.local, table=change.table, little=change.little
+        )
 
     def _recompute(self, step: Step, relation: Relation) -> None:
         """All rows anew, from the inputs as they are after this epoch; readers compare the two versions."""

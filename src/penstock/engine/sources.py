@@ -19,6 +19,7 @@ from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import select
+from penstock.storage.interpreted import LITTLE_ROWS
 from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
 
@@ -83,7 +84,8 @@ class Inputs:
         if change.rows is None:
             return None
         if change.table is not None:
-            return Delta(change.rows, change.append_only, small=True, table=change.table)
+            little = change.table.num_rows <= LITTLE_ROWS
+            return Delta(change.rows, change.append_only, small=True, table=change.table, little=little)
         if change.append_only and self._appended_rows(before, relation.after) > LOCAL_ROWS:
             return Delta(change.rows, append_only=True)
         return self._materialized(change)
@@ -100,7 +102,9 @@ class Inputs:
         inserted, deleted = result.totals(WEIGHT)
         if not inserted and not deleted:
             return None
-        return Delta(result.frame, append_only=deleted == 0, small=result.local, table=result.table)
+        return Delta(
+            result.frame, append_only=deleted == 0, small=result.local, table=result.table, little=result.little
+        )
 
     def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
         return self._materializer.materialize(frame, few=few)
@@ -144,7 +148,8 @@ class NodeInputs:
         types = change.frame.schema
         schema = StructType([StructField(name, nullable(types[name].dataType)) for name in [*columns, WEIGHT]])
         append_only = min(table.column(WEIGHT).to_pylist()) > 0
-        return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table)
+        little = table.num_rows <= LITTLE_ROWS
+        return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table, little=little)
 
     def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
         return self._inputs.keep(frame, few=few)

@@ -126,23 +126,22 @@ def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, mate
     few = change.small or change.few
     if few and stored.tiny:
         merged = _merged(layout, partials, _under_keys(layout, stored.frame), extremes, one=change.small)
-        result = materializer.materialize(merged, few=True, little=change.small)
+        result = materializer.materialize(merged, few=True, little=change.little)
     else:
-        known = materializer.materialize(partials, few=few, little=change.small)
+        known = materializer.materialize(partials, few=few, little=change.little)
         groups = Touched(known, tuple(_keys(layout)))
         if layout.keys:
             stored = stored.near(groups.keys.table, {stored_as: name for name, _, stored_as in layout.keys})
         before = groups.of(_under_keys(layout, stored.frame)) if layout.keys else stored.frame
-        little = known.local and stored.small
-        merged = _merged(layout, known.frame, before, extremes, one=little)
-        result = materializer.materialize(merged, few=known.local, little=little)
+        merged = _merged(layout, known.frame, before, extremes, one=known.local and stored.small)
+        result = materializer.materialize(merged, few=known.local, little=known.little and stored.small)
     if not (extremes and result.any(_STALE)):
         return result.without(_STALE)
     stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
     anew = _from_child(layout, context, stale)
     total = add([result.frame.drop(_STALE), weighted(anew.frame, 1)])
-    little = result.local and anew.small
-    return materializer.materialize(consolidate(total, small=little), few=result.local, little=little)
+    change_of = consolidate(total, small=result.local and anew.small)
+    return materializer.materialize(change_of, few=result.local, little=result.little and anew.small)
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:

@@ -112,4 +112,6 @@ def replaced(
     old = weighted(old.select(*map(quoted, keyed.stored)), -1)
     change = consolidate(add([old, weighted(anew.frame, 1)]), small=stored.small and anew.small)
     few = (stored.tiny and anew.small) if groups is None else groups.local
-    return materializer.materialize(change, few=few, little=few and stored.small and anew.small)
+    return materializer.materialize(
+        change, few=few, little=stored.small and anew.small and (groups is None or groups.keys.little)
+    )

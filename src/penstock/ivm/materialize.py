@@ -18,9 +18,9 @@ from pyspark.sql.types import StructField, StructType
 from penstock.storage.arrow import collected, fits_arrow, nullable
 from penstock.storage.clock import phase
 from penstock.storage.frames import select
-from penstock.storage.interpreted import running
+from penstock.storage.interpreted import LITTLE_ROWS, running
 
-LOCAL_ROWS = 20_000
+LOCAL_ROWS = 100_000
 
 
 class Materialized:
@@ -37,6 +37,11 @@ class Materialized:
     @property
     def local(self) -> bool:
         return self.table is not None
+
+    @property
+    def little(self) -> bool:
+        """Whether it is so few rows that compiling a query of them would not pay."""
+        return self.table is not None and self.table.num_rows <= LITTLE_ROWS
 
     def any(self, column: str) -> bool:
         """Whether a boolean column is true anywhere."""

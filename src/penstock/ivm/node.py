@@ -72,7 +72,7 @@ class Maintained:
             return None
         rows = project.apply(change.frame, self.plan.outputs, weighted=True)
         rows = rows if change.append_only else consolidate(rows, small=change.small)
-        return materializer.materialize(rows, few=change.small or change.few, little=change.small)
+        return materializer.materialize(rows, few=change.small or change.few, little=change.little)
 
 
 def maintained_node(plan: NodePlan, types: Mapping[str, str]) -> Maintained:

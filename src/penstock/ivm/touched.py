@@ -83,7 +83,7 @@ def touched(change: Delta, keys: Sequence[str], materializer: Materializer) -> T
     if change.small:  # more keys than really changed do no harm, they cost a little
         if known is not None and known.num_rows <= _MOST_KNOWN and set(keys) <= set(known.column_names):
             return Touched(Materialized(change.frame.select(*keys), known.select(keys)), names)
-        return Touched(materializer.materialize(change.frame.select(*keys), few=True, little=True), names)
+        return Touched(materializer.materialize(change.frame.select(*keys), few=True, little=change.little), names)
     rows = change.frame if change.append_only else consolidate(change.frame)
     return Touched(materializer.materialize(rows.select(*keys).distinct(), few=change.few), names)
 

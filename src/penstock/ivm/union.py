@@ -38,6 +38,7 @@ def delta(op: Union, context: Context) -> Delta | None:
         append_only=all(change.append_only for change in present),
         small=all(change.small for change in present),
         few=all(change.small or change.few for change in present),
+        little=all(change.little for change in present),
     )
 
 

@@ -12,6 +12,9 @@ from threading import Condition
 
 from pyspark.sql import SparkSession
 
+LITTLE_ROWS = 10_000
+"""Rows of a change that are faster interpreted than compiled."""
+
 _SETTINGS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 

@@ -33,7 +33,7 @@ from penstock.storage.log_replay import UnknownLog
 from penstock.storage.reader import columns_by_name, schema_of
 from penstock.storage.zset import WEIGHT, narrowed
 
-MOST_ROWS = 20_000
+MOST_ROWS = 100_000
 """Changed rows that are read here."""
 
 _MOST_BYTES = 128 * 1024 * 1024

@@ -57,6 +57,8 @@ class Delta:
     few: bool = False
     table: pa.Table | None = None
     """The rows of a small change, where it is at hand."""
+    little: bool = False
+    """So few rows that compiling a query of them would not pay."""
     known: pa.Table | None = None
     """Some columns of a small change, maybe with more rows than it has: enough to bound what is read for it."""
 
