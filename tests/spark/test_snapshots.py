@@ -90,7 +90,7 @@ def test_changes_between_epochs(sales: penstock.Database) -> None:
 
 
 def test_epochs_that_cannot_be_read(sales: penstock.Database) -> None:
-    with pytest.raises(penstock.NotFoundError, match="there is no published epoch 9. The newest is 3"):
+    with pytest.raises(penstock.NotFoundError, match=r"there is no published epoch 9\. The newest is 3"):
         sales.table("totals", epoch=9)
     sales.sql(f"CREATE OR REPLACE MATERIALIZED VIEW totals AS {QUERY}")
     with pytest.raises(penstock.NotFoundError, match="no rows at epoch 2: it was created or replaced later"):
@@ -158,13 +158,13 @@ def test_views_that_came_and_went_since_a_checkpoint(sales: penstock.Database) -
 
 
 def test_what_cannot_be_restored(sales: penstock.Database) -> None:
-    with pytest.raises(penstock.NotFoundError, match="there is no checkpoint 'nowhere'. Known are: none yet"):
+    with pytest.raises(penstock.NotFoundError, match=r"there is no checkpoint 'nowhere'\. Known are: none yet"):
         sales.restore("nowhere")
     sales.checkpoint("then")
     with pytest.raises(penstock.AlreadyExistsError, match="a checkpoint 'then' already"):
         sales.checkpoint("then")
     sales.drop_view("totals")
     sales.sql("DROP TABLE orders")
-    with pytest.raises(penstock.NotFoundError, match="table 'orders'.*was dropped"):
+    with pytest.raises(penstock.NotFoundError, match=r"table 'orders'.*was dropped"):
         sales.restore("then")
     assert [row.name for row in sales.sql("SHOW CHECKPOINTS").collect()] == ["then"]  # type: ignore[union-attr]

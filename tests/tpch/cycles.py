@@ -39,7 +39,7 @@ CYCLES: list[dict[str, list[str]]] = [
         # A view that reads none of the changed columns has nothing to do, rightly: so this changes one of each reader.
         "lineitem": [
             """UPDATE lineitem SET l_partkey = l_partkey % 2000 + 1, l_suppkey = l_suppkey % 100 + 1,
-                   l_quantity = IF(l_linenumber = 1, 1, 10), l_extendedprice = l_extendedprice + 1,
+                   l_quantity = IF(l_linenumber = 1, 1, 10), l_extendedprice = l_extendedprice * 100,
                    l_shipdate = l_shipdate - 60, l_receiptdate = l_receiptdate - 60, l_shipmode = 'AIR',
                    l_shipinstruct = 'DELIVER IN PERSON'
             WHERE l_orderkey % {n} IN (7, 8)""",
