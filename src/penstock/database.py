@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -277,6 +278,7 @@ class Database:
         buckets: int | None = None,
         consistency: str | None = None,
         schedule_policy: str | None = None,
+        emit: str = s.ON_UPDATE,
         properties: Mapping[str, str] | None = None,
         or_replace: bool = False,
         if_not_exists: bool = False,
@@ -284,7 +286,9 @@ class Database:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
         self._check_open()
         _check_options(refresh, policy, target_lag)
-        options = s.Options(_choice("consistency", consistency), _choice("schedule_policy", schedule_policy))
+        options = s.Options(
+            _choice("consistency", consistency), _choice("schedule_policy", schedule_policy), _emission(emit)
+        )
         return self._engine.create_view(
             s.CreateView(
                 query, _plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
@@ -323,6 +327,13 @@ class Database:
 
         self._check_open()
         self._catalog.set_setting(*checked(name, value))
+
+    def advance_watermark(self, name: str, moment: str | datetime) -> None:
+        """Say that no row before a moment (UTC) is expected any more in a table, though none after it has come."""
+        from penstock.engine.snapshots import time_of
+
+        self._check_open()
+        self._tables.advance_watermark(name, time_of(moment))
 
     def checkpoint(self, name: str) -> int:
         """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
@@ -385,6 +396,12 @@ class Database:
             case s.DropCheckpoint():
                 self.drop_checkpoint(statement.name)
                 return Done(f"checkpoint {statement.name} dropped")
+            case s.SetWatermark():
+                self._tables.set_watermark(statement.name, statement.watermark)
+                return Done(f"watermark of {statement.name} {'set' if statement.watermark else 'dropped'}")
+            case s.AdvanceWatermark():
+                self.advance_watermark(statement.name, statement.moment)
+                return Done(f"watermark of {statement.name} advanced; refresh to see what it releases")
             case s.SetSetting():
                 self.set(statement.name, statement.value)
                 return Done(f"{statement.name.lower()} set")
@@ -435,6 +452,8 @@ class Database:
                 listing = listings.groups(world, self._catalog.published_epochs())
             case s.ShowCheckpoints():
                 listing = listings.checkpoints(self.checkpoints())
+            case s.ShowWatermarks():
+                listing = listings.watermarks(world)
             case s.ShowSettings():
                 listing = listings.settings(self.settings())
             case s.ShowDependencies():
@@ -459,6 +478,12 @@ def _plain_name(name: str) -> str:
     if not re.fullmatch(r"[^`.\s]+", name):
         raise DefinitionError(f"{name!r} cannot be a name: it must not be empty or contain dots, spaces or backticks.")
     return name
+
+
+def _emission(emit: str) -> str:
+    if emit.upper() not in (s.ON_UPDATE, s.AFTER_WATERMARK):
+        raise DefinitionError(f"emit is {s.ON_UPDATE!r} or {s.AFTER_WATERMARK!r}, not {emit!r}.")
+    return emit.upper()
 
 
 def _choice(name: str, value: str | None) -> str | None:

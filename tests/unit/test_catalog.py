@@ -182,6 +182,8 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
     with catalog.transaction(writes=True) as connection:
         connection.execute(text("ALTER TABLE history DROP COLUMN details"))
         connection.execute(text("ALTER TABLE views DROP COLUMN options"))
+        connection.execute(text("ALTER TABLE tables DROP COLUMN watermark"))
+        connection.execute(text("DROP TABLE watermarks"))
         connection.execute(text("DROP TABLE checkpoints"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="1"))
     newer = Catalog(url)

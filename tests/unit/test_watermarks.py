@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.graph import Dag
 from penstock.graph.watermarks import advanced, propagate
 
-NOON = datetime(2026, 1, 1, 12)
-EARLIER = NOON - timedelta(minutes=5)
+NOON = 1_767_268_800_000_000
+EARLIER = NOON - 300_000_000
 
 
 def test_a_watermark_never_moves_back() -> None:
@@ -35,8 +33,8 @@ def test_unknown_stays_unknown_all_the_way() -> None:
     assert propagate(graph, {"t": NOON}) == {"t": NOON, "a": NOON}
 
 
-@given(st.lists(st.one_of(st.none(), st.datetimes()), min_size=1, max_size=6))
-def test_the_least_of_all_sources_through_a_chain(seen: list[datetime | None]) -> None:
+@given(st.lists(st.one_of(st.none(), st.integers()), min_size=1, max_size=6))
+def test_the_least_of_all_sources_through_a_chain(seen: list[int | None]) -> None:
     sources = {f"s{i}": at for i, at in enumerate(seen)}
     graph = Dag({"first": list(sources), "second": ["first"], "third": ["second"]})
     known = propagate(graph, sources)

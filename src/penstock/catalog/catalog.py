@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
+from typing import Any
 
 from sqlalchemy import Column, Connection, Table, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
@@ -15,15 +16,17 @@ from penstock.catalog.connection import open_engine
 from penstock.catalog.records import (
     Frontier,
     HistoryRecord,
+    Mark,
     Moment,
     NodeRecord,
     Publication,
+    Seen,
     TableRecord,
     ViewRecord,
     World,
 )
 from penstock.errors import AlreadyExistsError, DependencyError, WarehouseError
-from penstock.sql.statements import Options
+from penstock.sql.statements import Options, Watermark
 
 
 def now() -> datetime:
@@ -117,6 +120,7 @@ class Catalog:
                     path=table.path,
                     external=table.external,
                     created_at=table.created_at,
+                    watermark=asdict(table.watermark) if table.watermark else None,
                 )
             )
 
@@ -130,6 +134,7 @@ class Catalog:
                     f"Drop {'it' if len(readers) == 1 else 'them'} first."
                 )
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
+            connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
 
     def put_view(
         self, view: ViewRecord, nodes: Iterable[NodeRecord], *, replacing: bool,
@@ -141,6 +146,7 @@ class Catalog:
                 connection.execute(delete(t.views).where(t.views.c.key == view.key))
                 connection.execute(delete(t.nodes).where(t.nodes.c.name == view.key))
                 connection.execute(delete(t.node_versions).where(t.node_versions.c.node == view.key))
+                connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == view.key))
             _claim_name(connection, view.key, view.name)
             known = set(connection.execute(select(t.nodes.c.name)).scalars())
             for node in nodes:
@@ -159,6 +165,11 @@ class Catalog:
         with self.transaction(writes=True) as connection:
             connection.execute(update(t.views).where(t.views.c.key == key).values(options=asdict(options)))
 
+    def set_watermark(self, key: str, watermark: Watermark | None, floor: int | None) -> None:
+        kept = None if watermark is None else {**asdict(watermark), "floor": floor}
+        with self.transaction(writes=True) as connection:
+            connection.execute(update(t.tables).where(t.tables.c.key == key).values(watermark=kept))
+
     def set_setting(self, name: str, value: str) -> None:
         with self.transaction(writes=True) as connection:
             connection.execute(delete(t.settings).where(t.settings.c.name == name))
@@ -168,6 +179,7 @@ class Catalog:
         with self.transaction(writes=True) as connection:
             wanted = list(keys)
             connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
+            connection.execute(delete(t.watermarks).where(t.watermarks.c.relation.in_(wanted)))
             connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
             _drop_unused_nodes(connection)
 
@@ -193,7 +205,9 @@ class Catalog:
 
 def read_world(connection: Connection) -> World:
     tables = {
-        row["key"]: TableRecord(row["key"], row["name"], row["path"], row["external"], row["created_at"])
+        row["key"]: TableRecord(
+            row["key"], row["name"], row["path"], row["external"], row["created_at"], *_watermark(row["watermark"])
+        )
         for row in connection.execute(select(t.tables).order_by(t.tables.c.created_at)).mappings()
     }
     inputs: dict[str, list[str]] = {}
@@ -223,7 +237,15 @@ def read_world(connection: Connection) -> World:
         frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
     epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
     settings = {row.name: row.value for row in connection.execute(select(t.settings)) if row.name != "schema_version"}
-    return World(tables, views, nodes, frontiers, epoch or 0, settings)
+    marks = connection.execute(select(t.watermarks).order_by(t.watermarks.c.epoch)).mappings()
+    watermarks = {row["relation"]: Mark(row["value"], Seen(**row["seen"]) if row["seen"] else None) for row in marks}
+    return World(tables, views, nodes, frontiers, epoch or 0, settings, watermarks)
+
+
+def _watermark(kept: dict[str, Any] | None) -> tuple[Watermark | None, int | None]:
+    if not kept:
+        return None, None
+    return Watermark(kept["column"], kept["delay"]), kept.get("floor")
 
 
 def _latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
@@ -251,6 +273,9 @@ def _publish(connection: Connection, epoch: int, publication: Publication) -> No
             )
     for source, version in publication.sources.items():
         connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=version))
+    for relation, mark in publication.watermarks.items():
+        seen = asdict(mark.seen) if mark.seen else None
+        connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
     for record in publication.history:
         connection.execute(insert(t.history).values(**vars(record)))
     connection.execute(update(t.epochs).where(t.epochs.c.id == epoch).values(published_at=now()))

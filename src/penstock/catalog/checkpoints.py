@@ -95,7 +95,7 @@ class Checkpoints:
     @staticmethod
     def _publish(connection: Connection, since: int, versions: Mapping[str, int]) -> int:
         undone = (t.epochs.c.id > since,)
-        for table in (t.node_versions, t.source_versions):
+        for table in (t.node_versions, t.source_versions, t.watermarks):
             connection.execute(delete(table).where(table.c.epoch > since))
         connection.execute(update(t.epochs).where(*undone).values(published_at=None))
         last = connection.execute(select(t.epochs.c.id).order_by(t.epochs.c.id.desc()).limit(1)).scalar() or 0

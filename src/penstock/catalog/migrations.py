@@ -10,6 +10,9 @@ MIGRATIONS: dict[int, list[str]] = {
     2: ["ALTER TABLE history ADD COLUMN details JSON"],
     3: [
         "ALTER TABLE views ADD COLUMN options JSON",
+        "ALTER TABLE tables ADD COLUMN watermark JSON",
+        "CREATE TABLE watermarks (epoch INTEGER NOT NULL REFERENCES epochs (id) ON DELETE CASCADE, "
+        "relation VARCHAR(255) NOT NULL, value BIGINT NOT NULL, seen JSON, PRIMARY KEY (epoch, relation))",
         "CREATE TABLE checkpoints (name VARCHAR(255) NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, "
         "created_at TIMESTAMP NOT NULL, state JSON NOT NULL)",
     ],

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.errors import NotFoundError
 from penstock.graph import Dag
-from penstock.sql.statements import USUAL, Options
+from penstock.sql.statements import USUAL, Options, Watermark
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,28 @@ class TableRecord:
     path: str
     external: bool
     created_at: datetime
+    watermark: Watermark | None = None
+    floor: int | None = None
+    """What its watermark was advanced to by hand."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far event time has come in a relation: no row before ``value`` (microseconds) is expected any more."""
+
+    value: int
+    seen: Seen | None = None
+    """For a table: what that was told from."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The latest event time in a column, in the rows up to a version of a table."""
+
+    column: str
+    latest: int
+    version: int
+    table_id: str
 
 
 @dataclass(frozen=True)
@@ -102,6 +124,8 @@ class World:
     epoch: int
     settings: Mapping[str, str] = field(default_factory=dict)
     """What was set for the whole warehouse; see ``engine.settings``."""
+    watermarks: Mapping[str, Mark] = field(default_factory=dict)
+    """Of tables and views, where they are known."""
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
@@ -158,3 +182,4 @@ class Publication:
     frontiers: dict[str, dict[str, Frontier]] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
     history: list[HistoryRecord] = field(default_factory=list)
+    watermarks: dict[str, Mark] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Column,
     DateTime,
@@ -33,6 +34,7 @@ tables = Table(
     Column("path", Text, nullable=False),
     Column("external", Boolean, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("watermark", JSON),
 )  # fmt: skip
 
 views = Table(
@@ -105,6 +107,14 @@ source_versions = Table(
     Column("epoch", Integer, ForeignKey("epochs.id", ondelete="CASCADE"), primary_key=True),
     Column("source", String(255), primary_key=True),
     Column("version", Integer, nullable=False),
+)  # fmt: skip
+
+watermarks = Table(
+    "watermarks", metadata,
+    Column("epoch", Integer, ForeignKey("epochs.id", ondelete="CASCADE"), primary_key=True),
+    Column("relation", String(255), primary_key=True),
+    Column("value", BigInteger, nullable=False),
+    Column("seen", JSON),
 )  # fmt: skip
 
 history = Table(

@@ -45,6 +45,7 @@ def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[V
     for node in unpublished | graph.descendants(unpublished | set(stopped)):
         result.publication.versions.pop(node, None)
         result.publication.frontiers.pop(node, None)
+        result.publication.watermarks.pop(node, None)
     held = []
     for report in reports:
         key = report.name.lower()

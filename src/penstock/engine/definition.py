@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -33,9 +33,10 @@ from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
 from penstock.plan.estimate import estimated_rows
-from penstock.plan.operators import Aggregate, Distinct, Scan, render, walk
+from penstock.plan.operators import Aggregate, Distinct, Ended, Filter, Operator, Project, Scan, render, walk
+from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import lost_names, parse_query, spark_text, whole
-from penstock.sql.statements import ANYWHERE, CreateView, Placement
+from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Options, Placement
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import quoted, schema_of
@@ -62,6 +63,7 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
     analysed = analyse(spark, statement.query, schemas)
     columns = _columns(statement, analysed)
     placement = _placement(statement, [field for field, _ in columns])
+    emitted(statement.query, statement.options, [field.name for field, _ in columns], statement.name)
     nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate)
     nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
     view = ViewRecord(
@@ -197,7 +199,7 @@ def _plan_nodes(
         columns_of = {k: tuple(s.names) for k, s in schemas.items()}
         _check_nothing_lost(statement.query, columns_of)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
-        plans = plan_nodes(statement.query, key, names, columns_of)
+        plans = plan_nodes(emitted(statement.query, statement.options, names, statement.name), key, names, columns_of)
         _check_source_columns(plans, schemas)
         nodes = _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate)
         if not is_faithful(spark, statement.query, schemas):
@@ -248,10 +250,30 @@ def _planned(
     query: str, key: str, names: tuple[str, ...], schemas: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> tuple[NodePlan, ...]:
     plan = build(parse_query(query), dict(schemas))
+    plan = replace(plan, root=_with_ended(plan.root))
     if len(plan.outputs) != len(names):
         raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
     return split(Plan(plan.root, outputs), key)
+
+
+def _with_ended(op: Operator) -> Operator:
+    """The plan with filters by the watermark marked as such."""
+    match op:
+        case Project(child=child):
+            return replace(op, child=_with_ended(child))
+        case Filter(child=child, condition=condition) if is_moving(condition):
+            return Ended(child, condition)
+    return op
+
+
+def emitted(query: str, options: Options, names: Sequence[str], view: str) -> str:
+    """The query of what a view shows: its own, or of its windows those that have ended."""
+    return ended(query, names, view) if options.emit == AFTER_WATERMARK else query
+
+
+def emitted_by(view: ViewRecord) -> str:
+    return emitted(view.query, view.options, [name for name, _, _ in view.columns], view.name)
 
 
 class _EmptyInputs:
@@ -266,6 +288,9 @@ class _EmptyInputs:
 
     def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
         return Materialized(frame, None)
+
+    def watermark(self, moment: Moment) -> int | None:
+        return None
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         frame = local_frame(self._spark, self._schemas[scan.relation])
@@ -308,6 +333,7 @@ def _typed_nodes(
                     "input_types": _input_types(plan, known),
                     "incremental": True,
                     "estimated_rows": sizes[plan.name],
+                    "held_by_watermark": any(isinstance(op, Ended) for op in walk(plan.body)),
                     **describe_node(plan, maintained.mergeable),
                 },
             )
@@ -374,6 +400,7 @@ def _query_node(
         "types": {}, "schemas": {k: s.names for k, s in schemas.items()}, "input_types": types, "incremental": False,
         "rule": "recompute", "operator": "the whole query", "reads": "all of its inputs",
         "reason_code": problem.code, "reason": problem.construct,
+        "held_by_watermark": statement.options.emit == AFTER_WATERMARK,
     }  # fmt: skip
     digest = hashlib.sha256(statement.query.encode()).hexdigest()
     return NodeRecord(key, False, locate(key, "views"), digest, _nullable(wanted).json(), tuple(schemas), details)

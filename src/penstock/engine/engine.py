@@ -76,7 +76,8 @@ class Engine:
 
     def _publish(self, result: Result, history: list[HistoryRecord], epoch: int) -> int:
         """Publish an epoch that moved something; of one that did not, keep the history. Gives the epoch's number."""
-        if not result.publication.frontiers and not result.publication.versions:
+        moved = result.publication
+        if not moved.frontiers and not moved.versions and not moved.watermarks:
             self._catalog.record(history)
             return epoch
         result.publication.history = history

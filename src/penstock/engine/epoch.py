@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from py4j.protocol import Py4JJavaError
@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.catalog import Catalog, Frontier, NodeRecord, Publication, World
 from penstock.engine import cost
 from penstock.engine.cost import Estimate
-from penstock.engine.definition import plan_nodes
+from penstock.engine.definition import emitted_by, plan_nodes
+from penstock.engine.event_time import Watermarks
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message, counting_jobs
@@ -29,6 +30,7 @@ from penstock.errors import DefinitionError, InternalError, PenstockError
 from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materializer
 from penstock.ivm.node import Maintained, maintained_node
+from penstock.sql import emission
 from penstock.sql.statements import Placement
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import Extent, extent, may_have_changed
@@ -84,6 +86,7 @@ class Epoch:
         self._inputs_or_none: Inputs | None = None
         self._relations: dict[str, Relation] = {}
         self._graph = world.nodes_graph()
+        self._watermarks = Watermarks(self._session, world)
 
     def run(self, request: Request, progress: Callable[[str], None]) -> Result:
         """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published."""
@@ -105,6 +108,9 @@ class Epoch:
         for source, relation in self._relations.items():
             if source in self._world.tables and relation.after is not None:
                 result.publication.sources[source] = relation.after.version
+                mark = self._watermarks.moved(source)
+                if mark is not None:
+                    result.publication.watermarks[source] = mark
         return result
 
     # -- before the first node ----------------------------------------------------------------------------------------
@@ -190,6 +196,7 @@ class Epoch:
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
         try:
             self._check_inputs(node)
+            self._watermarks.node(name, {read: self._watermark(read) for read in node.inputs})
             return self._decide(node, name in request.recompute)
         except Exception as problem:
             return self._failed(relation, _as_error(problem))
@@ -250,13 +257,29 @@ class Epoch:
                 return step("REINITIALIZE", "SOURCE_REPLACED")
         if node.details.get("reason_code") == "POLICY_FULL":
             return step("FULL", "POLICY_FULL")
-        if all(self._unchanged(name, since[name]) for name in node.inputs):
+        waits = self._released(node)
+        if all(self._unchanged(name, since[name]) for name in node.inputs) and not waits:
             return step("NO_DATA", "NO_CHANGE")
         if maintained is None:
             return step("FULL", str(node.details["reason_code"]))
         chosen = step("INCREMENTAL", "CHANGED")
         self._weigh(chosen)
         return chosen
+
+    def _watermark(self, relation: str) -> int | None:
+        """How far event time has come in an input, after this epoch."""
+        table = self._world.tables.get(relation)
+        if table is None:
+            return self._watermarks.after(relation)
+        after = self._relations[relation].after
+        mark = None if after is None else self._watermarks.table(table, after)
+        return None if mark is None else mark.value
+
+    def _released(self, node: NodeRecord) -> bool:
+        """Whether the watermark has passed the end of windows that the node holds back."""
+        if not node.details.get("held_by_watermark"):
+            return False
+        return self._watermarks.before(node.name) != self._watermarks.after(node.name)
 
     def _columns_replaced(self, node: NodeRecord, name: str, since: int, after: Snapshot) -> bool:
         """Whether another column has the name of one that the node reads: renamed or dropped, and added again."""
@@ -318,7 +341,7 @@ class Epoch:
         view = next(v for v in self._world.views.values() if node.name in v.nodes)
         own = self._world.nodes[view.key]
         schemas = {name: tuple(columns) for name, columns in own.details["schemas"].items()}
-        plans = plan_nodes(view.query, view.key, [name for name, _, _ in view.columns], schemas)
+        plans = plan_nodes(emitted_by(view), view.key, [name for name, _, _ in view.columns], schemas)
         plan = next((p for p in plans if p.name == node.name), None)
         if plan is None or plan.fingerprint != node.fingerprint:
             raise InternalError(
@@ -345,8 +368,8 @@ class Epoch:
 
     def _maintain(self, step: Step, relation: Relation) -> None:
         assert step.maintained is not None
-        context = NodeInputs(self._session(), self._inputs, step.since)
-        if not any(context.changed(name) for name in step.node.inputs):
+        context = self._context(step)
+        if not any(context.changed(name) for name in step.node.inputs) and not self._released(step.node):
             step.action, step.reason = "NO_DATA", "NO_CHANGE"
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return
@@ -373,11 +396,15 @@ class Epoch:
             change.frame, append_only=step.deleted == 0, small=change.local, table=change.table, little=change.little
         )
 
+    def _context(self, step: Step) -> NodeInputs:
+        name = step.node.name
+        watermarks = (self._watermarks.before(name), self._watermarks.after(name))
+        return NodeInputs(self._session(), self._inputs, step.since, watermarks)
+
     def _recompute(self, step: Step, relation: Relation) -> None:
         """All rows anew, from the inputs as they are after this epoch; readers compare the two versions."""
-        since: dict[str, int] = {}
         if step.maintained is not None:
-            context = NodeInputs(self._session(), self._inputs, since)
+            context = self._context(replace(step, since={}))
             rows = step.maintained.evaluate(context, "post")
         else:
             rows = self._query_rows(step.node)
@@ -397,7 +424,8 @@ class Epoch:
             columns = node.details["schemas"][key]
             return rows.select(*[quoted(c) for c in columns])
 
-        rows = run_query(self._session(), view.query, frame)
+        text = emission.at(emitted_by(view), self._watermarks.after(node.name))
+        rows = run_query(self._session(), text, frame)
         return rows.toDF(*[name for name, _, _ in view.columns])
 
     def _base(self, node: NodeRecord, published: Snapshot | None = None) -> Snapshot:
@@ -427,6 +455,9 @@ class Epoch:
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
             result.publication.versions[name] = step.applied.version
+        mark = self._watermarks.moved(name)
+        if mark is not None:
+            result.publication.watermarks[name] = mark
 
 
 def _placement(node: NodeRecord) -> Placement:

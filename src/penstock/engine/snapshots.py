@@ -66,7 +66,7 @@ class Reader:
 def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | datetime | None = None) -> Moment:
     """The warehouse at an epoch; one that is too old, or never was, is an error."""
     if timestamp is not None:
-        epoch = catalog.epoch_at(_time(timestamp))
+        epoch = catalog.epoch_at(time_of(timestamp))
         if epoch is None:
             raise NotFoundError(f"nothing was published before {timestamp}. Ask for a later time.")
     moment = catalog.moment(epoch)
@@ -85,7 +85,7 @@ def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | da
     return moment
 
 
-def _time(given: str | datetime) -> datetime:
+def time_of(given: str | datetime) -> datetime:
     try:
         moment = given if isinstance(given, datetime) else datetime.fromisoformat(given.strip())
     except ValueError:

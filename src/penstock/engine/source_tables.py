@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.catalog import Catalog, TableRecord, World
+from penstock.engine.event_time import check_column
 from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.session import spark_errors
 from penstock.errors import (
@@ -21,9 +23,10 @@ from penstock.errors import (
     SourceError,
     SqlError,
 )
+from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
-from penstock.sql.statements import CreateTable, TableStatement
+from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import schema_of
 from penstock.storage.view_table import delete_table
@@ -50,7 +53,7 @@ class SourceTables:
                 return False
             raise AlreadyExistsError(f"table {statement.name!r} exists already. Use IF NOT EXISTS or another name.")
         if statement.location is not None and _is_delta(_absolute(statement.location)):
-            self.register(statement.name, statement.location, statement.columns)
+            self.register(statement.name, statement.location, statement.columns, statement.watermark)
             return True
         if not statement.columns and statement.query is None:
             where = f" and there is no Delta table at {statement.location!r}" if statement.location else ""
@@ -61,7 +64,7 @@ class SourceTables:
         path = _absolute(statement.location) if statement.location else self._locate(key, "tables")
         try:
             self._run_create(statement, path, external, world)
-            self._add(statement.name, path, external)
+            self._add(statement.name, path, external, statement.watermark)
         except BaseException:
             if not external:
                 delete_table(path)
@@ -81,7 +84,7 @@ class SourceTables:
             with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
                 session.sql(" ".join(parts))
 
-    def register(self, name: str, path: str, columns: str = "") -> None:
+    def register(self, name: str, path: str, columns: str = "", watermark: Watermark | None = None) -> None:
         """Make an existing Delta table known under a name. It is taken as it is."""
         path = _absolute(path)
         found = schema_of(Snapshot(path))
@@ -93,10 +96,38 @@ class SourceTables:
                     f"table {name!r}: the columns given are not those of the Delta table at {path!r}, which has "
                     f"{found.simpleString()}. Leave the columns out."
                 )
-        self._add(name, path, external=True)
+        self._add(name, path, True, watermark)
 
-    def _add(self, name: str, path: str, external: bool) -> None:
-        self._catalog.add_table(TableRecord(name.lower(), name, path, external, datetime.now(timezone.utc)))
+    def _add(self, name: str, path: str, external: bool, watermark: Watermark | None) -> None:
+        if watermark is not None:
+            watermark = replace(watermark, column=check_column(name, Snapshot(path), watermark.column))
+        now = datetime.now(timezone.utc)
+        self._catalog.add_table(TableRecord(name.lower(), name, path, external, now, watermark))
+
+    def set_watermark(self, name: str, watermark: Watermark | None) -> None:
+        """Give a table a watermark, or take it away. Rows that are there count at the next refresh."""
+        table = self._table(name)
+        if watermark is not None:
+            watermark = replace(watermark, column=check_column(table.name, Snapshot(table.path), watermark.column))
+        self._catalog.set_watermark(table.key, watermark, table.floor)
+
+    def advance_watermark(self, name: str, moment: datetime) -> None:
+        """Say that no row before a moment is expected any more, though none after it has come."""
+        table = self._table(name)
+        if table.watermark is None:
+            raise DefinitionError(
+                f"table {table.name!r} has no watermark. Give it one: ALTER TABLE {table.name} SET WATERMARK FOR ts AS "
+                "ts - INTERVAL 5 SECONDS."
+            )
+        floor = as_micros(moment)
+        self._catalog.set_watermark(table.key, table.watermark, max(floor, table.floor or floor))
+
+    def _table(self, name: str) -> TableRecord:
+        world = self._catalog.world()
+        key = world.resolve(name)
+        if key in world.views:
+            raise NotSupportedError(f"{name!r} is a view: its watermark is that of the tables that it reads.")
+        return world.tables[key]
 
     def drop(self, name: str, *, if_exists: bool) -> bool:
         """Drop a table; the data of an external one stays where it is."""

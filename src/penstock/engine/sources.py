@@ -113,11 +113,21 @@ class Inputs:
 class NodeInputs:
     """The inputs of one node: a rule's ``Context``. ``since`` says what the node has consumed of each."""
 
-    def __init__(self, spark: SparkSession, inputs: Inputs, since: dict[str, int]):
+    def __init__(
+        self,
+        spark: SparkSession,
+        inputs: Inputs,
+        since: dict[str, int],
+        watermarks: tuple[int | None, int | None] = (None, None),
+    ):
         self._spark = spark
         self._inputs = inputs
         self._since = since
+        self._watermarks = watermarks
         self._snapshots: dict[tuple[str, int], Snapshot] = {}
+
+    def watermark(self, moment: Moment) -> int | None:
+        return self._watermarks[0 if moment == "pre" else 1]
 
     def changed(self, name: str) -> bool:
         return self._inputs.change(name, self._since[name]) is not None

@@ -22,5 +22,8 @@ class Context(Protocol):
     def read(self, scan: Scan, moment: Moment) -> Rows:
         """The input at a moment."""
 
+    def watermark(self, moment: Moment) -> int | None:
+        """How far event time has come for the node, in microseconds; None when that is not known."""
+
     def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
         """A frame that is read more than once, or whose rows must be known, computed once. ``few`` are expected."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from penstock.ivm import filter, generate, join, project, scan, sided_join, union
+from penstock.ivm import ended, filter, generate, join, project, scan, sided_join, union
 from penstock.ivm.context import Context, Moment
 from penstock.plan import operators as op
 from penstock.storage.zset import Delta, Rows
@@ -19,6 +19,7 @@ RULES: dict[type, ModuleType] = {
     op.Scan: scan,
     op.Project: project,
     op.Filter: filter,
+    op.Ended: ended,
     op.Join: join,
     op.SidedJoin: sided_join,
     op.Generate: generate,

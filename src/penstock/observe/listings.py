@@ -10,6 +10,7 @@ from penstock.catalog import HistoryRecord, World
 from penstock.catalog.checkpoints import Checkpoint
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
+from penstock.graph.watermarks import as_time
 from penstock.observe.status import ViewStatus
 from penstock.sql.statements import Placement
 
@@ -72,6 +73,18 @@ def groups(world: World, epochs: Mapping[str, int]) -> Listing:
 def checkpoints(found: Iterable[Checkpoint]) -> Listing:
     rows = [(c.name, c.epoch, len(c.state["views"]), c.created_at) for c in found]
     return Listing("name STRING, epoch INT, views INT, created_at TIMESTAMP", rows)
+
+
+def watermarks(world: World) -> Listing:
+    """Of tables that have one, and of views; NULL while it is not known."""
+    rows = []
+    for key in world.views_graph().order():
+        table, mark = world.tables.get(key), world.watermarks.get(key)
+        if table is None or table.watermark is not None:
+            kind = "view" if table is None else "table"
+            defined = str(table.watermark) if table is not None else None
+            rows.append((world.display_name(key), kind, defined, None if mark is None else as_time(mark.value)))
+    return Listing("name STRING, kind STRING, definition STRING, watermark TIMESTAMP", rows)
 
 
 def settings(values: Mapping[str, str]) -> Listing:

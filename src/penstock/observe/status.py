@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.catalog import Catalog
+from penstock.catalog import Catalog, HistoryRecord
+from penstock.graph.watermarks import as_time
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class ViewStatus:
     last_refresh: datetime | None = None
     last_seconds: float | None = None
     last_error: str | None = None
+    watermark: datetime | None = None
+    """How far event time has come in the view; None while that is not known."""
 
 
 def status(catalog: Catalog) -> list[ViewStatus]:
@@ -44,8 +47,16 @@ def status(catalog: Catalog) -> list[ViewStatus]:
             ViewStatus(
                 view.name, view.policy, view.refresh, view.incremental, view.reason_code,
                 tuple(world.display_name(r) for r in view.reads), world.nodes[key].version is not None, frontier,
-                *((record.action, record.status, record.reason, record.started_at, record.seconds, record.error)
-                  if record else ()),
+                *_last(record), as_time(world.watermarks[key].value) if key in world.watermarks else None,
             )
         )  # fmt: skip
     return found
+
+
+_Last = tuple[str | None, str | None, str | None, datetime | None, float | None, str | None]
+
+
+def _last(record: HistoryRecord | None) -> _Last:
+    if record is None:
+        return None, None, None, None, None, None
+    return record.action, record.status, record.reason, record.started_at, record.seconds, record.error

@@ -65,6 +65,11 @@ class Filter:
 
 
 @dataclass(frozen=True)
+class Ended(Filter):
+    """A filter that compares with the watermark, and so lets rows through later that it holds back now."""
+
+
+@dataclass(frozen=True)
 class Join:
     """An inner join of any number of inputs: their product, filtered by all the conditions."""
 

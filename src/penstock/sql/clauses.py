@@ -13,7 +13,7 @@ from penstock.sql.cursor import Cursor
 from penstock.sql.intervals import MICROSECONDS, microseconds
 from penstock.sql.lexer import unquote
 from penstock.sql.query import check_query
-from penstock.sql.statements import USUAL, Options
+from penstock.sql.statements import AFTER_WATERMARK, USUAL, Options, Watermark
 
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
@@ -97,7 +97,7 @@ def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
             cursor.string("a lag such as '5 minutes', or DOWNSTREAM")
         return "TARGET LAG"
     if cursor.take("EMIT"):
-        return _read_emit(cursor)
+        return _read_emit(cursor, clauses)
     if cursor.take("ALLOW", "LATENESS"):
         read_interval(cursor)
         return "ALLOW LATENESS"
@@ -157,15 +157,28 @@ def read_trigger(cursor: Cursor) -> tuple[str, str | None]:
     raise cursor.error("expected MANUAL, ON COMMIT, IMMEDIATE, EVERY, CRON, INCREMENTAL or POLICY")
 
 
-def _read_emit(cursor: Cursor) -> str | None:
+def _read_emit(cursor: Cursor, clauses: Clauses) -> str | None:
     if cursor.take("AFTER", "WATERMARK"):
-        return "EMIT AFTER WATERMARK"
+        clauses.options = replace(clauses.options, emit=AFTER_WATERMARK)
+        return None
     if cursor.take("ON", "UPDATE"):
         return None
     if cursor.take("PERIODICALLY"):
         read_interval(cursor)
         return "EMIT PERIODICALLY"
     raise cursor.error("expected AFTER WATERMARK, ON UPDATE or PERIODICALLY")
+
+
+def read_watermark(cursor: Cursor) -> Watermark:
+    """FOR column AS column - INTERVAL .., or FOR column AS column."""
+    cursor.expect("FOR")
+    column = cursor.name("the name of a column")
+    cursor.expect("AS")
+    again = cursor.name("the name of the same column")
+    if again.lower() != column.lower():
+        cursor.index -= 1
+        raise cursor.error(f"expected {column} and, maybe, - INTERVAL ..")
+    return Watermark(column, read_interval(cursor) if cursor.take("-") else 0)
 
 
 def read_interval(cursor: Cursor) -> int:

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from penstock.errors import SqlError
 from penstock.sql import statements as s
 from penstock.sql.as_of import refuse_past
-from penstock.sql.clauses import Clauses, find_query_end, not_yet, read_clauses, read_policy, read_trigger
+from penstock.sql.clauses import (
+    Clauses,
+    find_query_end,
+    not_yet,
+    read_clauses,
+    read_policy,
+    read_trigger,
+    read_watermark,
+)
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.query import check_query
@@ -82,10 +89,12 @@ def parse(text: str) -> s.Statement:
 
 
 def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
-    if verb == "ALTER" and "WATERMARK" in (t.upper for t in cursor.tokens):
-        raise not_yet("SET WATERMARK")
     start = cursor.offset
     name = cursor.name("the name of a table")
+    if verb == "ALTER":
+        about_time = _alter_watermark(cursor, name)
+        if about_time is not None:
+            return about_time
     end = cursor.tokens[cursor.index - 1].end
     rows = not writes or verb in ("OPTIMIZE", "RESTORE", "VACUUM")
     return s.TableStatement(cursor.text, verb, name, (start, end), writes, rows)
@@ -95,11 +104,9 @@ def _create_table(cursor: Cursor) -> s.Statement:
     cursor.expect("CREATE", "TABLE")
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     name = cursor.name("the name of the table")
-    columns = ""
+    columns, watermark = "", None
     if cursor.at("("):
-        start, end = cursor.group()
-        _refuse_watermark(cursor, start, end)
-        columns = cursor.text[start:end].strip()
+        columns, watermark = _table_columns(cursor)
     options, location, query = [], None, None
     while cursor.token is not None:
         if cursor.take("LOCATION"):
@@ -114,7 +121,7 @@ def _create_table(cursor: Cursor) -> s.Statement:
             break
         else:
             options.append(_table_option(cursor))
-    return s.CreateTable(cursor.text, name, if_not_exists, columns, " ".join(options), query, location)
+    return s.CreateTable(cursor.text, name, if_not_exists, columns, " ".join(options), query, location, watermark)
 
 
 def _table_option(cursor: Cursor) -> str:
@@ -129,11 +136,43 @@ def _table_option(cursor: Cursor) -> str:
     return cursor.text[start : cursor.tokens[cursor.index - 1].end]
 
 
-def _refuse_watermark(cursor: Cursor, start: int, end: int) -> None:
-    inside = [t for t in cursor.tokens if start <= t.start < end]
-    for token, after in pairwise(inside):
-        if token.upper == "WATERMARK" and after.upper == "FOR":
-            raise not_yet("WATERMARK FOR")
+def _table_columns(cursor: Cursor) -> tuple[str, s.Watermark | None]:
+    """The columns as Spark is to read them, and the watermark, which stands among them."""
+    begin = cursor.index
+    start, end = cursor.group()
+    after = cursor.index
+    depth = cursor.tokens[begin].depth + 1
+    for index in range(begin + 1, after - 1):
+        cursor.index = index
+        begins = cursor.tokens[index].depth == depth and cursor.tokens[index - 1].upper in ("(", ",")
+        if begins and cursor.take("WATERMARK", "FOR"):
+            cursor.index -= 1
+            watermark = read_watermark(cursor)
+            if not cursor.at(",") and cursor.index != after - 1:
+                raise cursor.error("expected , or ) behind the watermark")
+            before = cursor.text[start : cursor.tokens[index - 1].start].strip() if index > begin + 1 else ""
+            rest = cursor.text[cursor.offset : end].strip().removeprefix(",").strip()
+            cursor.index = after
+            return ", ".join(part for part in (before, rest) if part), watermark
+    cursor.index = after
+    return cursor.text[start:end].strip(), None
+
+
+def _alter_watermark(cursor: Cursor, name: str) -> s.Statement | None:
+    """SET, DROP or ADVANCE WATERMARK; None for another ALTER TABLE."""
+    if cursor.take("SET", "WATERMARK"):
+        watermark = read_watermark(cursor)
+        cursor.end()
+        return s.SetWatermark(cursor.text, name, watermark)
+    if cursor.take("DROP", "WATERMARK"):
+        cursor.end()
+        return s.SetWatermark(cursor.text, name, None)
+    if cursor.take("ADVANCE", "WATERMARK", "TO"):
+        cursor.take("TIMESTAMP")
+        moment = cursor.string("a time in quotes")
+        cursor.end()
+        return s.AdvanceWatermark(cursor.text, name, moment)
+    return None
 
 
 def _drop_table(cursor: Cursor) -> s.Statement:
@@ -302,13 +341,6 @@ def _show_history(cursor: Cursor) -> s.Statement:
     return s.ShowHistory(cursor.text, name, limit)
 
 
-def _show_later(what: str) -> Callable[[Cursor], s.Statement]:
-    def read(cursor: Cursor) -> s.Statement:
-        raise not_yet(f"SHOW {what}")
-
-    return read
-
-
 def _plain(kind: type[s.Statement], *words: str) -> Callable[[Cursor], s.Statement]:
     def read(cursor: Cursor) -> s.Statement:
         cursor.expect(*words)
@@ -385,7 +417,7 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("RESTORE", "CHECKPOINT"): _named(s.RestoreCheckpoint, "RESTORE", "CHECKPOINT"),
     ("DROP", "CHECKPOINT"): _named(s.DropCheckpoint, "DROP", "CHECKPOINT"),
     ("SHOW", "CHECKPOINTS"): _plain(s.ShowCheckpoints, "SHOW", "CHECKPOINTS"),
-    ("SHOW", "WATERMARKS"): _show_later("WATERMARKS"),
+    ("SHOW", "WATERMARKS"): _plain(s.ShowWatermarks, "SHOW", "WATERMARKS"),
     ("DESCRIBE", "MATERIALIZED", "VIEW"): _describe_view,
     ("DESC", "MATERIALIZED", "VIEW"): _describe_view,
     ("EXPLAIN",): _explain,

@@ -31,6 +31,11 @@ def parse_query(text: str) -> exp.Query:
     return _in_spark_terms(tree)
 
 
+def parse_written(text: str) -> exp.Expr:
+    """The tree of a text as it was written."""
+    return _parse(whole(text))
+
+
 def _in_spark_terms(tree: exp.Query) -> exp.Query:
     tree = rewrite_event_time(tree) if uses_event_time(tree) else tree
     return determine(tree) if is_open(tree) else tree

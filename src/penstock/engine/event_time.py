@@ -1,0 +1,110 @@
+"""Watermarks in an epoch: how far each table's event time has come, and from that how far each view's has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.catalog import Mark, Seen, TableRecord, World
+from penstock.errors import DefinitionError
+from penstock.graph.watermarks import advanced
+from penstock.storage.changes import read_change
+from penstock.storage.delta_log import HistoryGone, Snapshot
+from penstock.storage.interpreted import running
+from penstock.storage.reader import quoted, read_snapshot, schema_of
+from penstock.storage.zset import WEIGHT
+
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+
+
+def check_column(table: str, snapshot: Snapshot, column: str) -> str:
+    """The column of a watermark as the table spells it. It must hold times."""
+    for field in schema_of(snapshot).fields:
+        if field.name.lower() == column.lower():
+            kind = field.dataType.simpleString()
+            if kind not in _TIMES:
+                raise DefinitionError(f"table {table!r}: the watermark's column {column!r} is {kind}, not a timestamp.")
+            return field.name
+    raise DefinitionError(f"table {table!r} has no column {column!r} for a watermark.")
+
+
+class Watermarks:
+    """Those of an epoch. A table's moves with the rows that came since the last one; it never moves back."""
+
+    def __init__(self, spark: Callable[[], SparkSession], world: World):
+        self._spark = spark
+        self._world = world
+        self._after: dict[str, Mark | None] = {}
+
+    def before(self, relation: str) -> int | None:
+        mark = self._world.watermarks.get(relation)
+        return None if mark is None else mark.value
+
+    def table(self, table: TableRecord, after: Snapshot) -> Mark | None:
+        """A table's watermark after the epoch; None without one, or as long as no row has come."""
+        if table.key not in self._after:
+            self._after[table.key] = self._moved(table, after)
+        return self._after[table.key]
+
+    def node(self, name: str, inputs: Mapping[str, int | None]) -> int | None:
+        """A node's watermark after the epoch: that of its slowest input."""
+        values = [value for value in inputs.values() if value is not None]
+        value = min(values) if values and len(values) == len(inputs) else None
+        self._after[name] = None if value is None else Mark(value)
+        return value
+
+    def after(self, relation: str) -> int | None:
+        mark = self._after.get(relation)
+        return None if mark is None else mark.value
+
+    def moved(self, relation: str) -> Mark | None:
+        """The mark to publish, if it is another one than before."""
+        mark = self._after.get(relation)
+        return None if mark == self._world.watermarks.get(relation) else mark
+
+    def _moved(self, table: TableRecord, after: Snapshot) -> Mark | None:
+        if table.watermark is None:
+            return None
+        known = self._world.watermarks.get(table.key)
+        seen = known.seen if known is not None else None
+        if seen is None or seen.column != table.watermark.column or seen.table_id != after.table_id:
+            seen = None
+        latest = self._latest(after, table.watermark.column, seen)
+        value = advanced(table.floor, None if latest is None else latest - table.watermark.delay)
+        value = advanced(None if known is None else known.value, value)
+        if value is None:
+            return None
+        found = Seen(table.watermark.column, latest, after.version, after.table_id) if latest is not None else None
+        return Mark(value, found)
+
+    def _latest(self, after: Snapshot, column: str, seen: Seen | None) -> int | None:
+        """The latest event time: of what was seen before, and of the rows that came since."""
+        if seen is not None and seen.version == after.version:
+            return seen.latest
+        if seen is not None and seen.version < after.version:
+            try:
+                change = read_change(self._spark(), Snapshot(after.path, seen.version), after, [column])
+                if change.rows is None:
+                    return seen.latest
+                if change.table is not None:
+                    return advanced(seen.latest, _latest_of(change.table, column))
+                return advanced(seen.latest, self._greatest(change.rows.where(f"{WEIGHT} > 0"), column))
+            except HistoryGone:
+                pass
+        return self._greatest(read_snapshot(self._spark(), after, [column]), column)
+
+    def _greatest(self, rows: DataFrame, column: str) -> int | None:
+        with running(rows.sparkSession, interpreted=False):
+            row = rows.selectExpr(f"UNIX_MICROS(CAST(MAX({quoted(column)}) AS TIMESTAMP)) AS latest").first()
+        return None if row is None else row["latest"]
+
+
+def _latest_of(change: pa.Table, column: str) -> int | None:
+    times = change.filter(pc.greater(change.column(WEIGHT), 0)).column(column)
+    latest = pc.max(times)
+    if not latest.is_valid:
+        return None
+    return int(latest.cast(pa.timestamp("us") if pa.types.is_date(times.type) else times.type).value)

@@ -1,0 +1,46 @@
+"""Ended: the rows whose window the watermark has passed.
+
+batch:  F(R) with the watermark of the moment
+delta:  F(dR) with the new watermark, and of R.pre the rows that only the new watermark lets through
+reads:  the delta, and the rows of the windows that have ended since
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.ivm import rules
+from penstock.ivm.context import Context, Moment
+from penstock.plan.operators import Ended, render
+from penstock.sql import emission
+from penstock.storage.zset import Delta, Rows, add, with_weight
+
+
+def evaluate(op: Ended, context: Context, moment: Moment) -> Rows:
+    rows = rules.evaluate(op.child, context, moment)
+    return replace(rows, frame=rows.frame.where(_condition(op, context.watermark(moment))))
+
+
+def delta(op: Ended, context: Context) -> Delta | None:
+    change = rules.delta(op.child, context)
+    before, now = context.watermark("pre"), context.watermark("post")
+    shown = _condition(op, now)
+    parts = [] if change is None else [change.frame.where(shown)]
+    released = now is not None and (before is None or before < now)
+    if released:
+        stored = rules.evaluate(op.child, context, "pre")
+        waited = stored.frame.where(shown)
+        if before is not None:
+            waited = waited.where(f"NOT ({_condition(op, before)})")
+        parts.append(with_weight(replace(stored, frame=waited)))
+    if not parts:
+        return None
+    if not released:
+        assert change is not None
+        return replace(change, frame=parts[0])
+    append_only = change is None or change.append_only
+    return Delta(add(parts), append_only=append_only, few=change is None or change.small or change.few)
+
+
+def _condition(op: Ended, watermark: int | None) -> str:
+    return emission.at(render(op.condition), watermark)

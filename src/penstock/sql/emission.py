@@ -1,0 +1,90 @@
+"""EMIT AFTER WATERMARK as a query: the windowed query with the end of each window beside it, and only what has ended.
+
+The watermark moves, so its place in the text is taken by a value that stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from penstock.errors import DefinitionError
+from penstock.sql.dialect import SparkSql
+from penstock.sql.query import parse_written
+
+_STANDS_FOR_THE_WATERMARK = 9_223_372_036_854_775_806
+END = "__window_end"
+_UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+
+
+def ended(query: str, names: Sequence[str], view: str) -> str:
+    """A windowed query without the windows that have not ended; ``names`` are those of its columns.
+
+    >>> text = ended("SELECT date_trunc('hour', ts) AS h, COUNT(*) AS n FROM t GROUP BY 1", ["h", "n"], "v")
+    >>> text.split(" FROM ")[0], text.split(" WHERE ")[1]
+    ('SELECT `h`, `n`', '__window_end <= TIMESTAMP_MICROS(9223372036854775806)')
+    """
+    tree = parse_written(query)
+    end = _window_end(tree) if isinstance(tree, exp.Select) else None
+    if end is None or not isinstance(tree, exp.Select):
+        raise DefinitionError(
+            f"view {view!r}: EMIT AFTER WATERMARK needs windows that end: GROUP BY TUMBLE(ts, INTERVAL ..) or "
+            "GROUP BY DATE_TRUNC('..', ts), in the outermost SELECT."
+        )
+    inner = tree.copy()
+    columns = []
+    for number, item in enumerate(inner.expressions):
+        if not isinstance(item, exp.Alias | exp.Column):
+            item = exp.alias_(item.copy(), f"__column{number}", quoted=True)
+        columns.append(item)
+    inner.set("expressions", [*columns, exp.alias_(end, END)])
+    shown = [
+        f"`{item.alias_or_name}`" + ("" if item.alias_or_name == name else f" AS `{name}`")
+        for item, name in zip(columns, names, strict=True)
+    ]
+    moment = f"TIMESTAMP_MICROS({_STANDS_FOR_THE_WATERMARK})"
+    return f"SELECT {', '.join(shown)} FROM ({inner.sql(dialect=SparkSql)}) AS __windows WHERE {END} <= {moment}"
+
+
+def at(text: str, watermark: int | None) -> str:
+    """The query with the watermark in its place; None: no window has ended."""
+    return text.replace(str(_STANDS_FOR_THE_WATERMARK), "NULL" if watermark is None else str(watermark))
+
+
+def is_moving(condition: exp.Expr) -> bool:
+    """Whether a condition compares with the watermark."""
+    return any(literal.this == str(_STANDS_FOR_THE_WATERMARK) for literal in condition.find_all(exp.Literal))
+
+
+def _window_end(select: exp.Select) -> exp.Expr | None:
+    for key in _keys(select):
+        inner = key.unnest()
+        if isinstance(inner, exp.Anonymous) and str(inner.this).upper() in ("TUMBLE", "TUMBLE_START"):
+            return exp.Anonymous(this="TUMBLE_END", expressions=[e.copy() for e in inner.expressions])
+        if isinstance(inner, exp.TimestampTrunc | exp.DateTrunc):
+            unit = str(inner.args["unit"].name).upper()
+            if unit in _UNITS:
+                length = "3 MONTH" if unit == "QUARTER" else f"1 {unit}"
+                start = inner.sql(dialect=SparkSql)
+                return exp.maybe_parse(f"CAST({start} AS TIMESTAMP) + INTERVAL {length}", dialect=SparkSql)
+    return None
+
+
+def _keys(select: exp.Select) -> list[exp.Expr]:
+    """What a query groups by: also by the number or the name of a column, or by ALL that are no aggregates."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    items = [item.unalias() for item in select.expressions]
+    if group.args.get("all"):
+        return [item for item in items if not item.find(exp.AggFunc)]
+    by_name = {item.alias.lower(): item.unalias() for item in select.expressions if isinstance(item, exp.Alias)}
+    keys = []
+    for key in group.expressions:
+        if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.this) <= len(items):
+            key = items[int(key.this) - 1]
+        elif isinstance(key, exp.Column) and not key.table:
+            key = by_name.get(key.name.lower(), key)
+        keys.append(key)
+    return keys

@@ -1,0 +1,161 @@
+"""Watermarks, and windows that are shown when they have ended."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from decimal import Decimal
+
+import pytest
+
+import penstock
+from oracle import assert_fresh
+
+BARS = """SELECT TUMBLE_START(at, INTERVAL '1 second') AS bar, FIRST_VALUE(price) AS open, MAX(price) AS high,
+          MIN(price) AS low, LAST_VALUE(price) AS close FROM trades GROUP BY TUMBLE(at, INTERVAL '1 second')"""
+
+
+def at(millis: int) -> str:
+    return f"TIMESTAMP_MILLIS({millis})"
+
+
+def moment(millis: int) -> datetime:
+    return datetime.fromtimestamp(millis / 1000, timezone.utc)
+
+
+def rows(db: penstock.Database, name: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in db.table(name).collect())
+
+
+def watermarks(db: penstock.Database) -> dict[str, int | None]:
+    found = db.sql("SELECT 1") and db.sql("SHOW WATERMARKS")
+    assert not isinstance(found, penstock.Done)
+    shown = found.selectExpr("name", "UNIX_MILLIS(watermark) AS millis").collect()
+    return {row["name"]: row["millis"] for row in shown}
+
+
+@pytest.fixture
+def trades(db: penstock.Database) -> penstock.Database:
+    db.sql("CREATE TABLE trades (at TIMESTAMP, price DECIMAL(6,1), WATERMARK FOR at AS at - INTERVAL 0 SECONDS)")
+    return db
+
+
+def test_the_worked_example(trades: penstock.Database) -> None:
+    """Trades at 1000, 1500 and 2000 ms; the watermark is advanced to 3000."""
+    trades.sql(f"CREATE MATERIALIZED VIEW bars AS {BARS} EMIT AFTER WATERMARK REFRESH POLICY INCREMENTAL STRICT")
+    trades.sql(f"INSERT INTO trades VALUES ({at(1000)}, 100.0), ({at(1500)}, 105.0), ({at(2000)}, 98.0)")
+    trades.refresh()
+    first = ("open", "high", "low", "close")
+    assert watermarks(trades) == {"trades": 2000, "bars": 2000}
+    shown = [tuple(row[name] for name in first) for row in trades.table("bars").collect()]
+    assert shown == [tuple(map(Decimal, ("100.0", "105.0", "100.0", "105.0")))]
+
+    trades.sql("ALTER TABLE trades ADVANCE WATERMARK TO TIMESTAMP '1970-01-01 00:00:03'")
+    report = trades.refresh()["bars"]
+    assert (report.action, report.rows_inserted, report.rows_deleted) == ("INCREMENTAL", 1, 0)
+    assert trades.table("bars").where("bar = TIMESTAMP_MILLIS(2000)").collect()[0].close == Decimal("98.0")
+    assert watermarks(trades) == {"trades": 3000, "bars": 3000}
+    assert trades.refresh()["bars"].action == "NO_DATA"
+
+
+def test_a_window_appears_once_and_its_readers_never_see_it_before(trades: penstock.Database) -> None:
+    trades.sql(f"CREATE MATERIALIZED VIEW bars AS {BARS} EMIT AFTER WATERMARK")
+    trades.sql("CREATE MATERIALIZED VIEW top AS SELECT MAX(high) AS high FROM bars")
+    seen = []
+    for millis, price in ((100, 1), (200, 9), (900, 5), (1100, 7), (1900, 2), (2500, 3), (2600, 4), (5000, 1)):
+        trades.sql(f"INSERT INTO trades VALUES ({at(millis)}, {price})")
+        report = trades.refresh()
+        assert report["bars"].rows_deleted == 0
+        assert_fresh(trades, "top")
+        seen.append((millis, len(rows(trades, "bars")), rows(trades, "top")[0][0]))
+    assert seen == [
+        (100, 0, None), (200, 0, None), (900, 0, None), (1100, 1, 9), (1900, 1, 9), (2500, 2, 9), (2600, 2, 9),
+        (5000, 3, 9),
+    ]  # fmt: skip
+
+
+def test_a_cascade_waits_for_its_own_windows(trades: penstock.Database) -> None:
+    trades.sql(f"CREATE MATERIALIZED VIEW bars AS {BARS} EMIT AFTER WATERMARK")
+    trades.sql(
+        "CREATE MATERIALIZED VIEW tens AS SELECT TUMBLE_START(bar, INTERVAL '10 seconds') AS ten, MAX(high) AS high, "
+        "LAST_VALUE(close) AS close FROM bars GROUP BY TUMBLE(bar, INTERVAL '10 seconds') EMIT AFTER WATERMARK"
+    )
+    for second in range(0, 25, 3):
+        trades.sql(f"INSERT INTO trades VALUES ({at(1000 * second + 500)}, {second})")
+        trades.refresh()
+        assert len(rows(trades, "bars")) == second // 3
+        assert len(rows(trades, "tens")) == second // 10
+    assert [(row.high, row.close) for row in trades.table("tens").orderBy("ten").collect()] == [
+        (Decimal("9.0"), Decimal("9.0")),
+        (Decimal("18.0"), Decimal("18.0")),
+    ]
+
+
+def test_late_rows_are_applied(trades: penstock.Database) -> None:
+    """Without ALLOW LATENESS a view stays equal to its query, of the windows that have ended."""
+    trades.sql(f"CREATE MATERIALIZED VIEW bars AS {BARS} EMIT AFTER WATERMARK")
+    trades.sql(f"INSERT INTO trades VALUES ({at(100)}, 5), ({at(5100)}, 7)")
+    trades.refresh()
+    trades.sql(f"INSERT INTO trades VALUES ({at(50)}, 3), ({at(5050)}, 1)")
+    trades.refresh()
+    assert [(row.open, row.high) for row in trades.table("bars").collect()] == [(Decimal("3.0"), Decimal("5.0"))]
+    trades.sql(f"DELETE FROM trades WHERE at < {at(60)}")
+    report = trades.refresh()["bars"]
+    assert (report.action, report.rows_inserted, report.rows_deleted) == ("INCREMENTAL", 1, 1)
+    assert watermarks(trades)["trades"] == 5100
+
+
+def test_a_watermark_never_moves_back_and_survives(trades: penstock.Database) -> None:
+    trades.sql("ALTER TABLE trades SET WATERMARK FOR at AS at - INTERVAL 2 SECONDS")
+    trades.sql(f"CREATE MATERIALIZED VIEW bars AS {BARS}")
+    assert watermarks(trades) == {"trades": None, "bars": None}
+    trades.sql(f"INSERT INTO trades VALUES ({at(9000)}, 5)")
+    trades.refresh()
+    assert watermarks(trades) == {"trades": 7000, "bars": 7000}
+    trades.sql(f"DELETE FROM trades WHERE at = {at(9000)}")
+    trades.sql(f"INSERT INTO trades VALUES ({at(1000)}, 5)")
+    trades.refresh()
+    assert watermarks(trades)["bars"] == 7000
+    trades.sql("ALTER TABLE trades SET WATERMARK FOR at AS at - INTERVAL '1 hour'")
+    trades.sql(f"INSERT INTO trades VALUES ({at(9500)}, 5)")
+    trades.refresh()
+    assert watermarks(trades) == {"trades": 7000, "bars": 7000}
+    with penstock.connect(trades.path, spark=trades.spark) as again:
+        assert again.status()[0].watermark == moment(7000)
+
+
+def test_a_view_is_as_far_as_its_slowest_table(trades: penstock.Database) -> None:
+    trades.sql("CREATE TABLE quotes (at TIMESTAMP, bid INT, WATERMARK FOR at AS at)")
+    trades.sql("CREATE TABLE names (n STRING)")
+    trades.sql("CREATE MATERIALIZED VIEW priced AS SELECT t.price, q.bid FROM trades t JOIN quotes q ON q.at = t.at")
+    trades.sql("CREATE MATERIALIZED VIEW named AS SELECT p.price, n.n FROM priced p CROSS JOIN names n")
+    trades.sql(f"INSERT INTO trades VALUES ({at(9000)}, 5)")
+    trades.refresh()
+    assert watermarks(trades) == {"trades": 9000, "quotes": None, "priced": None, "named": None}
+    trades.sql(f"INSERT INTO quotes VALUES ({at(4000)}, 5)")
+    trades.refresh()
+    assert watermarks(trades) == {"trades": 9000, "quotes": 4000, "priced": 4000, "named": None}
+
+
+def test_what_cannot_be(trades: penstock.Database) -> None:
+    with pytest.raises(penstock.DefinitionError, match="EMIT AFTER WATERMARK needs windows that end"):
+        trades.sql("CREATE MATERIALIZED VIEW v AS SELECT price FROM trades EMIT AFTER WATERMARK")
+    with pytest.raises(penstock.DefinitionError, match="has no column 'when' for a watermark"):
+        trades.sql("ALTER TABLE trades SET WATERMARK FOR `when` AS `when` - INTERVAL 1 SECOND")
+    with pytest.raises(penstock.DefinitionError, match=r"'price' is decimal\(6,1\), not a timestamp"):
+        trades.sql("CREATE TABLE t (price DECIMAL(6,1), WATERMARK FOR price AS price)")
+    with pytest.raises(penstock.SqlError, match="an interval of fixed length"):
+        trades.sql("ALTER TABLE trades SET WATERMARK FOR at AS at - INTERVAL 1 MONTH")
+    trades.sql("ALTER TABLE trades DROP WATERMARK")
+    with pytest.raises(penstock.DefinitionError, match="has no watermark"):
+        trades.advance_watermark("trades", moment(1000))
+
+
+@pytest.mark.parametrize("policy", ["INCREMENTAL STRICT", "FULL"])
+def test_every_policy_shows_the_same_windows(trades: penstock.Database, policy: str) -> None:
+    query = "SELECT date_trunc('second', at) AS s, COUNT(*) AS n FROM trades GROUP BY 1 HAVING COUNT(*) > 1"
+    trades.sql(f"INSERT INTO trades VALUES ({at(100)}, 5), ({at(200)}, 5), ({at(1200)}, 5)")
+    trades.sql(f"CREATE MATERIALIZED VIEW busy AS {query} EMIT AFTER WATERMARK REFRESH POLICY {policy}")
+    assert [row.n for row in trades.table("busy").collect()] == [2]
+    trades.sql(f"INSERT INTO trades VALUES ({at(1300)}, 5), ({at(2000)}, 5)")
+    trades.refresh()
+    assert sorted(row.n for row in trades.table("busy").collect()) == [2, 2]
