@@ -19,7 +19,9 @@ from pyspark.sql.types import StructField, StructType, VariantVal
 
 import penstock
 from penstock.catalog import Frontier, World
+from penstock.engine.definition import emitted_by
 from penstock.engine.report import Report
+from penstock.sql import emission
 from penstock.sql.query import spark_text, substitute_tables
 from penstock.storage.arrow import collected, nullable
 
@@ -99,7 +101,7 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
     versions = sorted(
         (world.tables[s].path, world.frontiers[top][s].table_id, world.frontiers[top][s].version) for s in sources
     )
-    below = sorted((k, world.views[k].query) for k in world.views_graph().ancestors([key]) & set(world.views))
+    below = sorted((k, _shown(world, k)) for k in world.views_graph().ancestors([key]) & set(world.views))
 
     def compute() -> DataFrame:
         views: dict[str, str] = {}
@@ -115,9 +117,15 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
             frame.createOrReplaceTempView(views[read])
             return views[read]
 
-        return db.spark.sql(substitute_tables(spark_text(world.views[key].query), replace))
+        return db.spark.sql(substitute_tables(spark_text(_shown(world, key)), replace))
 
-    return _kept((world.views[key].query, *below, *versions), compute)
+    return _kept((_shown(world, key), *below, *versions), compute)
+
+
+def _shown(world: World, key: str) -> str:
+    """A view's query; of one that waits for the watermark, without the windows that it has not passed."""
+    mark = world.watermarks.get(key)
+    return emission.at(emitted_by(world.views[key]), None if mark is None else mark.value)
 
 
 def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:

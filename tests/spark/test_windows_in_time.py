@@ -65,6 +65,7 @@ def test_a_window_appears_once_and_its_readers_never_see_it_before(trades: penst
         trades.sql(f"INSERT INTO trades VALUES ({at(millis)}, {price})")
         report = trades.refresh()
         assert report["bars"].rows_deleted == 0
+        assert_fresh(trades, "bars")
         assert_fresh(trades, "top")
         seen.append((millis, len(rows(trades, "bars")), rows(trades, "top")[0][0]))
     assert seen == [
@@ -84,6 +85,7 @@ def test_a_cascade_waits_for_its_own_windows(trades: penstock.Database) -> None:
         trades.refresh()
         assert len(rows(trades, "bars")) == second // 3
         assert len(rows(trades, "tens")) == second // 10
+        assert_fresh(trades, "tens", "INCREMENTAL")
     assert [(row.high, row.close) for row in trades.table("tens").orderBy("ten").collect()] == [
         (Decimal("9.0"), Decimal("9.0")),
         (Decimal("18.0"), Decimal("18.0")),
