@@ -279,6 +279,8 @@ class Database:
         consistency: str | None = None,
         schedule_policy: str | None = None,
         emit: str = s.ON_UPDATE,
+        emit_every: str | None = None,
+        allow_lateness: str | None = None,
         properties: Mapping[str, str] | None = None,
         or_replace: bool = False,
         if_not_exists: bool = False,
@@ -287,8 +289,9 @@ class Database:
         self._check_open()
         _check_options(refresh, policy, target_lag)
         options = s.Options(
-            _choice("consistency", consistency), _choice("schedule_policy", schedule_policy), _emission(emit)
-        )
+            _choice("consistency", consistency), _choice("schedule_policy", schedule_policy),
+            *_emission(emit, emit_every), _length("allow_lateness", allow_lateness),
+        )  # fmt: skip
         return self._engine.create_view(
             s.CreateView(
                 query, _plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
@@ -334,6 +337,11 @@ class Database:
 
         self._check_open()
         self._tables.advance_watermark(name, time_of(moment))
+
+    def replay_late(self, name: str) -> Report:
+        """Take the rows that came too late for a view after all, and refresh it."""
+        self._check_open()
+        return self._engine.replay_late(name)
 
     def checkpoint(self, name: str) -> int:
         """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
@@ -388,6 +396,9 @@ class Database:
             case s.AlterView():
                 remark = self._alter(statement)
                 return Done(f"view {statement.name} altered" + (f". {remark}" if remark else ""))
+            case s.ReplayLate():
+                report = self.replay_late(statement.name)
+                return Done(str(report[statement.name]), report=report)
             case s.MakeCheckpoint():
                 return Done(f"checkpoint {statement.name} is epoch {self.checkpoint(statement.name)}")
             case s.RestoreCheckpoint():
@@ -480,10 +491,22 @@ def _plain_name(name: str) -> str:
     return name
 
 
-def _emission(emit: str) -> str:
-    if emit.upper() not in (s.ON_UPDATE, s.AFTER_WATERMARK):
-        raise DefinitionError(f"emit is {s.ON_UPDATE!r} or {s.AFTER_WATERMARK!r}, not {emit!r}.")
-    return emit.upper()
+def _emission(emit: str, every: str | None) -> tuple[str, int | None]:
+    kinds = (s.ON_UPDATE, s.AFTER_WATERMARK, s.PERIODICALLY)
+    if emit.upper() not in kinds:
+        raise DefinitionError(f"emit is one of {', '.join(map(repr, kinds))}, not {emit!r}.")
+    if (emit.upper() == s.PERIODICALLY) != (every is not None):
+        raise DefinitionError(f"emit={s.PERIODICALLY!r} goes with emit_every='5 seconds', say, and only with it.")
+    return emit.upper(), _length("emit_every", every)
+
+
+def _length(name: str, text: str | None) -> int | None:
+    from penstock.sql.intervals import microseconds
+
+    length = None if text is None else microseconds(text)
+    if text is not None and length is None:
+        raise DefinitionError(f"{name} is a length of time such as '5 seconds', not {text!r}.")
+    return length
 
 
 def _choice(name: str, value: str | None) -> str | None:

@@ -161,3 +161,91 @@ def test_every_policy_shows_the_same_windows(trades: penstock.Database, policy: 
     trades.sql(f"INSERT INTO trades VALUES ({at(1300)}, 5), ({at(2000)}, 5)")
     trades.refresh()
     assert sorted(row.n for row in trades.table("busy").collect()) == [2, 2]
+
+
+# -- lateness ---------------------------------------------------------------------------------------------------------
+
+SECONDS = "SELECT date_trunc('second', at) AS s, COUNT(*) AS n, MAX(price) AS high FROM trades GROUP BY 1"
+
+
+def put(db: penstock.Database, *trades: tuple[int, float]) -> None:
+    db.sql(f"INSERT INTO trades VALUES {', '.join(f'({at(millis)}, {price})' for millis, price in trades)}")
+
+
+def seconds(db: penstock.Database, view: str = "late_seconds") -> list[tuple[int, int, float]]:
+    return sorted((int(row.s.timestamp() * 1000), row.n, float(row.high)) for row in db.table(view).collect())
+
+
+def test_rows_that_are_too_late_are_kept_aside_and_can_be_replayed(trades: penstock.Database) -> None:
+    put(trades, (500, 1), (9000, 2))
+    trades.sql(f"CREATE MATERIALIZED VIEW late_seconds AS {SECONDS} ALLOW LATENESS INTERVAL 2 SECONDS")
+    trades.sql(f"CREATE MATERIALIZED VIEW all_seconds AS {SECONDS}")
+    assert seconds(trades) == [(0, 1, 1.0), (9000, 1, 2.0)]  # what was there from the beginning is not late
+
+    put(trades, (7500, 3), (6900, 99), (10000, 4))
+    report = trades.refresh()
+    assert (report["late_seconds"].action, report["late_seconds"].late) == ("INCREMENTAL", 1)
+    assert report["all_seconds"].late == 0
+    assert seconds(trades) == [(0, 1, 1.0), (7000, 1, 3.0), (9000, 1, 2.0), (10000, 1, 4.0)]
+    assert_fresh(trades, "all_seconds", "INCREMENTAL")
+    shown = trades.sql("SELECT price, __change FROM late_seconds_late")
+    assert [tuple(row) for row in shown.collect()] == [(Decimal("99.0"), 1)]  # type: ignore[union-attr]
+    assert (trades.history("late_seconds", 1)[0].details or {})["late"] == 1
+
+    # The window at 7 s goes on without the late row, also when it is computed anew.
+    put(trades, (8100, 5), (7900, 1))
+    trades.sql(f"UPDATE trades SET price = 0 WHERE at = {at(8100)}")
+    assert trades.refresh()["late_seconds"].late == 1
+    assert seconds(trades)[1:3] == [(7000, 1, 3.0), (8000, 1, 0.0)]
+
+    done = trades.sql("REPLAY LATE ROWS FOR late_seconds")
+    assert "INCREMENTAL" in str(done)
+    assert seconds(trades) == seconds(trades, "all_seconds")
+    assert trades.table("late_seconds_late").count() == 0
+    assert_fresh(trades, "all_seconds")
+
+
+def test_changes_of_rows_that_are_too_old_are_late_too(trades: penstock.Database) -> None:
+    put(trades, (500, 1), (1500, 2), (9000, 3))
+    trades.sql(f"CREATE MATERIALIZED VIEW late_seconds AS {SECONDS} ALLOW LATENESS INTERVAL '2 seconds'")
+    trades.sql(f"DELETE FROM trades WHERE at = {at(500)}")
+    trades.sql(f"UPDATE trades SET price = 7 WHERE at = {at(1500)}")
+    trades.sql(f"UPDATE trades SET price = 8 WHERE at = {at(9000)}")
+    assert trades.refresh()["late_seconds"].late == 3
+    assert seconds(trades) == [(0, 1, 1.0), (1000, 1, 2.0), (9000, 1, 8.0)]
+    late = trades.sql("SELECT price, __change FROM late_seconds_late ORDER BY price, __change")
+    assert [(float(row[0]), row[1]) for row in late.collect()] == [(1.0, -1), (2.0, -1), (7.0, 1)]  # type: ignore[union-attr]
+    report = trades.refresh(full=True)
+    assert report["late_seconds"].action == "FULL"
+    assert seconds(trades) == [(0, 1, 1.0), (1000, 1, 2.0), (9000, 1, 8.0)]
+    trades.replay_late("late_seconds")
+    assert seconds(trades) == [(1000, 1, 7.0), (9000, 1, 8.0)]
+
+
+def test_lateness_that_cannot_be(trades: penstock.Database) -> None:
+    trades.sql("CREATE TABLE plain (at TIMESTAMP, price INT)")
+    with pytest.raises(penstock.DefinitionError, match="ALLOW LATENESS needs a table with a watermark"):
+        trades.sql("CREATE MATERIALIZED VIEW v AS SELECT price FROM plain ALLOW LATENESS INTERVAL 1 SECOND")
+    with pytest.raises(penstock.DefinitionError, match="maintained incrementally, and this one is not"):
+        trades.sql(f"CREATE MATERIALIZED VIEW v AS {SECONDS} ALLOW LATENESS INTERVAL 1 SECOND REFRESH POLICY FULL")
+    trades.sql(f"CREATE MATERIALIZED VIEW v AS {SECONDS}")
+    with pytest.raises(penstock.DefinitionError, match="without ALLOW LATENESS"):
+        trades.sql("REPLAY LATE ROWS FOR v")
+    with pytest.raises(penstock.NotFoundError, match="no table or view 'v_late'"):
+        trades.table("v_late")
+
+
+def test_changes_become_visible_now_and_then(trades: penstock.Database) -> None:
+    trades.sql(f"CREATE MATERIALIZED VIEW often AS {SECONDS}")
+    trades.sql(f"CREATE MATERIALIZED VIEW seldom AS {SECONDS} EMIT PERIODICALLY INTERVAL 1 DAY")
+    trades.sql("CREATE MATERIALIZED VIEW top AS SELECT MAX(n) AS n FROM seldom")
+    put(trades, (100, 1))
+    report = trades.refresh()
+    assert (report["seldom"].action, report["seldom"].reason, report["seldom"].status) == ("SKIP", "NOT_DUE", "SUCCEEDED")
+    assert rows(trades, "seldom") == []
+    assert rows(trades, "top") == [(None,)]
+    assert len(rows(trades, "often")) == 1
+    assert trades.refresh("seldom", full=True)["seldom"].action == "FULL"
+    assert len(rows(trades, "seldom")) == 1
+    with pytest.raises(penstock.DefinitionError, match="goes with emit_every"):
+        trades.create_view("v", SECONDS, emit="PERIODICALLY")

@@ -19,9 +19,6 @@ CLAUSES = [
     "REFRESH CRON '0 * * * *' AT TIME ZONE 'Europe/Berlin'",
     "TARGET LAG '5 minutes'",
     "TARGET LAG DOWNSTREAM",
-    "EMIT PERIODICALLY INTERVAL '5 seconds'",
-    "EMIT PERIODICALLY INTERVAL 5 SECONDS",
-    "ALLOW LATENESS INTERVAL '1 hour'",
 ]
 
 

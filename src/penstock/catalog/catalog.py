@@ -80,6 +80,15 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    def changed_at(self) -> dict[str, datetime]:
+        """When each node changed last."""
+        joined = select(t.node_versions.c.node, func.max(t.epochs.c.published_at)).join(
+            t.epochs, t.epochs.c.id == t.node_versions.c.epoch
+        )
+        with self.transaction(writes=False) as connection:
+            rows = connection.execute(joined.group_by(t.node_versions.c.node))
+            return {row[0]: utc(row[1]) for row in rows if row[1] is not None}
+
     def epoch_at(self, time: datetime) -> int | None:
         """The epoch that was current at a time; None before the first."""
         query = select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at <= time)

@@ -11,6 +11,9 @@ from penstock.errors import NotFoundError
 from penstock.graph import Dag
 from penstock.sql.statements import USUAL, Options, Watermark
 
+LATE = "_late"
+"""Behind the name of a view: the rows that came too late for it."""
+
 
 @dataclass(frozen=True)
 class TableRecord:
@@ -135,10 +138,16 @@ class World:
         """Tables and nodes, as they are maintained."""
         return Dag({**dict.fromkeys(self.tables, ()), **{name: node.inputs for name, node in self.nodes.items()}})
 
+    def late_nodes(self, name: str) -> tuple[NodeRecord, ...]:
+        """The nodes that keep a view's late rows; ``name`` is the view's with ``_late`` behind it."""
+        view = self.views.get(name.lower().removesuffix(LATE)) if name.lower().endswith(LATE) else None
+        found = (self.nodes[node] for node in view.nodes) if view is not None else ()
+        return tuple(node for node in found if node.details.get("late"))
+
     def resolve(self, name: str) -> str:
-        """The key of a table or view."""
+        """The key of a table or view, or of a view's late rows."""
         key = name.lower()
-        if key not in self.tables and key not in self.views:
+        if key not in self.tables and key not in self.views and not self.late_nodes(key):
             known = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
             hint = f" Known are: {', '.join(known[:20])}." if known else " There are none yet."
             raise NotFoundError(f"there is no table or view {name!r}.{hint}")

@@ -5,7 +5,9 @@ The groups themselves are found in ``graph.groups``. Here they meet the catalog 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from penstock.catalog import World
@@ -31,6 +33,19 @@ def groups_of(world: World) -> list[Group]:
 def schedule_policy(world: World, group: Group) -> str:
     said = {key: view.options.schedule for key, view in world.views.items() if view.options.schedule}
     return policy_of(group, said, value_of(world.settings, "schedule_policy"))
+
+
+def not_due(world: World, changed_at: Mapping[str, datetime]) -> set[str]:
+    """The views with EMIT PERIODICALLY that changed a short while ago, and what must advance together with them."""
+    now = datetime.now(timezone.utc)
+    early = set()
+    for key, view in world.views.items():
+        every, last = view.options.every, changed_at.get(key)
+        if every is not None and last is not None and now - last < timedelta(microseconds=every):
+            early.add(key)
+    if early:
+        early |= {key for group in groups_of(world) if early & set(group.members) for key in group.members}
+    return {key for key in early if world.nodes[key].version is not None}
 
 
 def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[ViewReport]:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 
@@ -33,7 +33,8 @@ from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
 from penstock.plan.estimate import estimated_rows
-from penstock.plan.operators import Aggregate, Distinct, Ended, Filter, Operator, Project, Scan, render, walk
+from penstock.plan.lateness import Lateness, without_late_rows
+from penstock.plan.operators import Aggregate, Distinct, Ended, Filter, Late, Operator, Project, Scan, render, walk
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import lost_names, parse_query, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Options, Placement
@@ -59,12 +60,21 @@ class Definition:
 def define(spark: SparkSession, world: World, statement: CreateView, locate: Locate) -> Definition:
     """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes."""
     reads = read_keys(world, statement.query)
+    for key in reads:
+        if key not in world.tables and key not in world.views:
+            raise DefinitionError(f"view {statement.name!r} cannot read {key!r}, which are rows that came late.")
     schemas = {key: relation_schema(world, key) for key in reads}
     analysed = analyse(spark, statement.query, schemas)
     columns = _columns(statement, analysed)
     placement = _placement(statement, [field for field, _ in columns])
     emitted(statement.query, statement.options, [field.name for field, _ in columns], statement.name)
-    nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate)
+    lateness = _lateness(world, statement, reads)
+    nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness)
+    if problem is not None and lateness:
+        raise DefinitionError(
+            f"view {statement.name!r}: ALLOW LATENESS needs a view that is maintained incrementally, and this one is "
+            f"not: {problem.construct} ({problem.code})."
+        )
     nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
     view = ViewRecord(
         statement.name.lower(), statement.name, statement.query,
@@ -74,6 +84,21 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
         datetime.now(timezone.utc), statement.options,
     )  # fmt: skip
     return Definition(view, nodes)
+
+
+def _lateness(world: World, statement: CreateView, reads: tuple[str, ...]) -> tuple[Lateness, ...]:
+    """The tables whose late rows the view does not take."""
+    allowed = statement.options.lateness
+    if allowed is None:
+        return ()
+    tables = [world.tables[key] for key in reads if key in world.tables]
+    found = tuple(Lateness(t.key, t.watermark.column, allowed) for t in tables if t.watermark is not None)
+    if not found:
+        raise DefinitionError(
+            f"view {statement.name!r}: ALLOW LATENESS needs a table with a watermark among those that the view reads. "
+            "Write ALTER TABLE .. SET WATERMARK FOR ts AS ts - INTERVAL .."
+        )
+    return found
 
 
 _PARTITION_TYPES = ("tinyint", "smallint", "int", "bigint", "date", "boolean", "string")
@@ -181,6 +206,7 @@ def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructFi
 def _plan_nodes(
     spark: SparkSession, world: World, statement: CreateView, schemas: Mapping[str, StructType],
     analysed: StructType, columns: list[tuple[StructField, str | None]], locate: Locate,
+    lateness: tuple[Lateness, ...],
 ) -> tuple[tuple[NodeRecord, ...], Unsupported | None]:  # fmt: skip
     """The view's nodes; with the reason when there is one node only, which recomputes."""
     wanted = StructType([StructField(f.name, f.dataType, True, {"comment": c} if c else {}) for f, c in columns])
@@ -199,9 +225,10 @@ def _plan_nodes(
         columns_of = {k: tuple(s.names) for k, s in schemas.items()}
         _check_nothing_lost(statement.query, columns_of)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
-        plans = plan_nodes(emitted(statement.query, statement.options, names, statement.name), key, names, columns_of)
+        text = emitted(statement.query, statement.options, names, statement.name)
+        plans = plan_nodes(text, key, names, columns_of, lateness)
         _check_source_columns(plans, schemas)
-        nodes = _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate)
+        nodes = _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness)
         if not is_faithful(spark, statement.query, schemas):
             raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
         return nodes, None
@@ -240,21 +267,32 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
                 raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
 
 
-def plan_nodes(query: str, key: str, names: list[str], schemas: Mapping[str, tuple[str, ...]]) -> tuple[NodePlan, ...]:
+def plan_nodes(
+    query: str,
+    key: str,
+    names: list[str],
+    schemas: Mapping[str, tuple[str, ...]],
+    lateness: tuple[Lateness, ...] = (),
+) -> tuple[NodePlan, ...]:
     """The nodes of a query whose visible columns have these names. A plan never changes, so it is made once."""
-    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())))
+    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness)
 
 
 @lru_cache(maxsize=1000)
 def _planned(
-    query: str, key: str, names: tuple[str, ...], schemas: tuple[tuple[str, tuple[str, ...]], ...]
+    query: str,
+    key: str,
+    names: tuple[str, ...],
+    schemas: tuple[tuple[str, tuple[str, ...]], ...],
+    lateness: tuple[Lateness, ...],
 ) -> tuple[NodePlan, ...]:
     plan = build(parse_query(query), dict(schemas))
+    gates, plan = without_late_rows(plan, lateness)
     plan = replace(plan, root=_with_ended(plan.root))
     if len(plan.outputs) != len(names):
         raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
-    return split(Plan(plan.root, outputs), key)
+    return (*gates, *split(Plan(plan.root, outputs), key))
 
 
 def _with_ended(op: Operator) -> Operator:
@@ -299,7 +337,7 @@ class _EmptyInputs:
 
 def _typed_nodes(
     spark: SparkSession, world: World, plans: tuple[NodePlan, ...], schemas: Mapping[str, StructType],
-    wanted: StructType, analysed: StructType, locate: Locate,
+    wanted: StructType, analysed: StructType, locate: Locate, lateness: tuple[Lateness, ...],
 ) -> tuple[NodeRecord, ...]:  # fmt: skip
     """Records of the nodes. Spark's types of our plan must be those of the user's query."""
     known = dict(schemas)
@@ -334,6 +372,8 @@ def _typed_nodes(
                     "incremental": True,
                     "estimated_rows": sizes[plan.name],
                     "held_by_watermark": any(isinstance(op, Ended) for op in walk(plan.body)),
+                    "late": isinstance(plan.body, Late),
+                    "lateness": [astuple(late) for late in lateness],
                     **describe_node(plan, maintained.mergeable),
                 },
             )

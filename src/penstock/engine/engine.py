@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 from penstock.catalog import Catalog, HistoryRecord, NodeRecord, World
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.leases import Leases
-from penstock.engine.consistency import groups_of, hold_back
+from penstock.engine.consistency import groups_of, hold_back, not_due
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
 from penstock.engine.session import Spark
 from penstock.errors import (
     AlreadyExistsError,
+    DefinitionError,
     DependencyError,
     NotFoundError,
     NotIncrementalError,
@@ -46,7 +47,18 @@ class Engine:
 
     # -- refreshing ---------------------------------------------------------------------------------------------------
 
-    def refresh(self, names: Iterable[str] | None = None, *, full: bool = False) -> Report:
+    def replay_late(self, name: str) -> Report:
+        """Take the rows that came too late for a view after all, and refresh it."""
+        world = self._catalog.world()
+        view = world.views[world.view_key(name)]
+        late = {node for node in view.nodes if world.nodes[node].details.get("late")}
+        if not late:
+            raise DefinitionError(f"view {view.name!r} has no late rows: it was created without ALLOW LATENESS.")
+        return self.refresh([name], replayed=late)
+
+    def refresh(
+        self, names: Iterable[str] | None = None, *, full: bool = False, replayed: Collection[str] = ()
+    ) -> Report:
         """Refresh these views (all without names) and everything upstream of them, in one epoch."""
         world = self._catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
@@ -55,15 +67,17 @@ class Engine:
         nodes = _with_upstream(world, keys)
         with Leases(self._catalog, nodes) as held:
             current = _newest(world, self._catalog.world())
-            result = self._epoch(current).run(Request(nodes, recompute, held), self._progress)
+            waiting = set() if full or replayed else not_due(current, self._catalog.changed_at())
+            request = Request(nodes, recompute, held, waiting, replayed)
+            result = self._epoch(current).run(request, self._progress)
             reports = hold_back(world, result, _view_reports(world, result))
             number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
         report = Report(reports, number)
         if report.failed:
             first = report.failed[0]
             others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
-            waiting = ", ".join(repr(view.name) for view in reports if view.reason == "GROUP_FAILED")
-            also = f" {waiting} must advance together with it, and wait too." if waiting else ""
+            others_held = ", ".join(repr(view.name) for view in reports if view.reason == "GROUP_FAILED")
+            also = f" {others_held} must advance together with it, and wait too." if others_held else ""
             raise RefreshError(
                 f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}{others}.{also} "
                 "The views that do not depend on it were refreshed and published.",

@@ -28,8 +28,9 @@ from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.errors import DefinitionError, InternalError, PenstockError
 from penstock.ivm.keyed import Stored
-from penstock.ivm.materialize import Materializer
+from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.node import Maintained, maintained_node
+from penstock.plan.lateness import Lateness
 from penstock.sql import emission
 from penstock.sql.statements import Placement
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
@@ -38,7 +39,7 @@ from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest
 from penstock.storage.reader import columns_by_name, quoted, read_snapshot, schema_of
 from penstock.storage.view_table import create_table, restore
-from penstock.storage.zset import WEIGHT, Delta
+from penstock.storage.zset import WEIGHT, Delta, weighted
 
 
 @dataclass
@@ -48,6 +49,10 @@ class Request:
     nodes: list[str]
     recompute: Collection[str] = ()
     held: Collection[str] = ()
+    waiting: Collection[str] = ()
+    """Nodes that are not to change yet: EMIT PERIODICALLY."""
+    replayed: Collection[str] = ()
+    """Nodes with late rows, which are to be taken after all."""
 
 
 @dataclass
@@ -63,6 +68,7 @@ class Step:
     applied: Applied | None = None
     inserted: int = 0
     deleted: int = 0
+    replayed: bool = False
 
 
 @dataclass
@@ -187,6 +193,9 @@ class Epoch:
         if name in request.held:
             relation.error = PenstockError(f"{self._world.display_name(name)!r} is being refreshed by another process")
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER", status=SKIPPED)
+        if name in request.waiting:
+            relation.after, relation.in_memory = Snapshot(node.path, node.version), True
+            return ViewReport(name, "SKIP", "NOT_DUE")
         broken = [self._relations[i] for i in node.inputs if self._relations[i].error is not None]
         if broken and broken[0].name in self._world.tables:
             return self._failed(relation, broken[0].error)
@@ -197,6 +206,8 @@ class Epoch:
         try:
             self._check_inputs(node)
             self._watermarks.node(name, {read: self._watermark(read) for read in node.inputs})
+            if name in request.replayed:
+                return Step(node, "INCREMENTAL", "REPLAYED", self._maintained(node), {}, replayed=True)
             return self._decide(node, name in request.recompute)
         except Exception as problem:
             return self._failed(relation, _as_error(problem))
@@ -208,9 +219,11 @@ class Epoch:
             return self._failed(self._relations[step.node.name], _as_error(problem), step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
+        late = step.inserted if step.node.details.get("late") else 0
         return ViewReport(
-            step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, estimate=step.estimate
-        )
+            step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, late=late,
+            estimate=step.estimate,
+        )  # fmt: skip
 
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
@@ -245,7 +258,7 @@ class Epoch:
 
         if node.version is None:
             return step("FULL", "INITIAL")
-        if recompute:
+        if recompute and not node.details.get("late"):  # which rows came late cannot be told any more
             return step("FULL", "REQUESTED")
         for name in node.inputs:
             after = self._relations[name].after
@@ -341,7 +354,8 @@ class Epoch:
         view = next(v for v in self._world.views.values() if node.name in v.nodes)
         own = self._world.nodes[view.key]
         schemas = {name: tuple(columns) for name, columns in own.details["schemas"].items()}
-        plans = plan_nodes(emitted_by(view), view.key, [name for name, _, _ in view.columns], schemas)
+        lateness = tuple(Lateness(*late) for late in own.details.get("lateness", ()))
+        plans = plan_nodes(emitted_by(view), view.key, [name for name, _, _ in view.columns], schemas, lateness)
         plan = next((p for p in plans if p.name == node.name), None)
         if plan is None or plan.fingerprint != node.fingerprint:
             raise InternalError(
@@ -357,6 +371,9 @@ class Epoch:
         if step.action == "NO_DATA":
             relation.after = Snapshot(step.node.path, step.node.version)
             relation.in_memory = True
+            return
+        if step.replayed:
+            self._replay(step, relation)
             return
         if step.action == "INCREMENTAL":
             try:
@@ -386,8 +403,14 @@ class Epoch:
         if not step.inserted and not step.deleted:
             relation.after = published
             return
+        self._apply(step, relation, published, change, step.maintained.keys)
+
+    def _apply(
+        self, step: Step, relation: Relation, published: Snapshot, change: Materialized, keys: tuple[str, ...] | None
+    ) -> None:
+        """Bring the node's table up to date, and hand its change on."""
         base = self._base(step.node, published)
-        table_change = TableChange(change.frame, step.inserted, step.deleted, step.maintained.keys, change.table)
+        table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table)
         step.applied = apply_change(
             self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
         )
@@ -395,6 +418,15 @@ class Epoch:
         relation.delta = Delta(
             change.frame, append_only=step.deleted == 0, small=change.local, table=change.table, little=change.little
         )
+
+    def _replay(self, step: Step, relation: Relation) -> None:
+        """Forget all late rows, which makes their readers take them."""
+        published = Snapshot(step.node.path, step.node.version)
+        relation.after, relation.in_memory = published, True
+        change = self._materializer.materialize(weighted(read_snapshot(self._session(), published), -1), few=True)
+        _, step.deleted = change.totals(WEIGHT)
+        if step.deleted:
+            self._apply(step, relation, published, change, None)
 
     def _context(self, step: Step) -> NodeInputs:
         name = step.node.name

@@ -83,11 +83,21 @@ def newest(spark: SparkSession, world: World, key: str) -> DataFrame:
     """A table's rows at its newest version, or a view's at its published one."""
     if key in world.views:
         return published(spark, world, key)
+    if key not in world.tables:
+        return late_rows(spark, world, key)
     table = world.tables[key]
     snapshot = Snapshot(table.path)
     if snapshot.plain:
         return read_snapshot(spark, snapshot)
     return spark.read.format("delta").load(table.path)
+
+
+def late_rows(spark: SparkSession, world: World, key: str) -> DataFrame:
+    """The rows that came too late for a view; ``__change`` says how many copies came, or went (below zero)."""
+    nodes = [node for node in world.late_nodes(key) if node.version is not None]
+    if len(nodes) != 1:
+        raise DefinitionError(f"{key!r} would be the late rows of several tables, which have no columns in common.")
+    return read_snapshot(spark, Snapshot(nodes[0].path, nodes[0].version))
 
 
 def spark_plan(frame: DataFrame, mode: str) -> str:

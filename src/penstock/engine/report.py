@@ -40,6 +40,8 @@ class ViewReport:
     bytes_read: int = 0
     """The size of the files that were opened."""
     bytes_written: int = 0
+    late: int = 0
+    """Changed rows that came too late and were not taken."""
     estimate: Estimate | None = None
     """What maintaining and recomputing were expected to take, when there was a choice."""
 
@@ -51,6 +53,8 @@ class ViewReport:
             "bytes_read": self.bytes_read,
             "bytes_written": self.bytes_written,
         }
+        if self.late:
+            known["late"] = self.late
         if self.estimate is not None:
             known["estimate"] = {
                 "incremental": round(self.estimate.incremental, 3),
@@ -62,7 +66,8 @@ class ViewReport:
     def __str__(self) -> str:
         rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,}"
         how = f" by {self.strategy}" if self.strategy else ""
-        tail = f": {self.error}" if self.error else ""
+        tail = f", {counted(self.late)} came late" if self.late else ""
+        tail += f": {self.error}" if self.error else ""
         return f"{self.name}: {self.action}{how} ({self.reason}), {rows} rows, {self.seconds:.2f} s{tail}"
 
 
@@ -109,6 +114,6 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         name, leading.action, leading.reason, own.strategy, own.rows_inserted, own.rows_deleted,
         sum(r.seconds for r in every), own.status, own.error, sum(r.jobs for r in every),
         {phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
-        sum(r.bytes_read for r in every), sum(r.bytes_written for r in every),
+        sum(r.bytes_read for r in every), sum(r.bytes_written for r in every), sum(r.late for r in every),
         sum(estimates[1:], estimates[0]) if estimates else None,
     )  # fmt: skip

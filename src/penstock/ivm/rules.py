@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from penstock.ivm import ended, filter, generate, join, project, scan, sided_join, union
+from penstock.ivm import accepted, ended, filter, generate, join, late, project, scan, sided_join, union
 from penstock.ivm.context import Context, Moment
 from penstock.plan import operators as op
 from penstock.storage.zset import Delta, Rows
@@ -20,6 +20,8 @@ RULES: dict[type, ModuleType] = {
     op.Project: project,
     op.Filter: filter,
     op.Ended: ended,
+    op.Late: late,
+    op.Accepted: accepted,
     op.Join: join,
     op.SidedJoin: sided_join,
     op.Generate: generate,

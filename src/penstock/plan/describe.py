@@ -10,11 +10,14 @@ from penstock.plan.aggregates import name_of
 from penstock.plan.functions import function_name
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import (
+    Accepted,
     Aggregate,
     Distinct,
+    Ended,
     Filter,
     Generate,
     Join,
+    Late,
     Operator,
     Project,
     Scan,
@@ -42,6 +45,10 @@ def describe_node(node: NodePlan, mergeable: bool) -> dict[str, Any]:
 def _constructs(op: Operator) -> list[str]:
     """An operator as the user wrote it; scans and projections are not worth a line."""
     match op:
+        case Ended():
+            return ["EMIT AFTER WATERMARK"]
+        case Late() | Accepted():
+            return ["ALLOW LATENESS"]
         case Filter():
             return ["filter"]
         case Join(conditions=conditions):
@@ -66,6 +73,10 @@ def _constructs(op: Operator) -> list[str]:
 
 def _how(op: Operator, mergeable: bool) -> str:
     match op:
+        case Ended():
+            return "the change, and the windows that ended since, shown"
+        case Late() | Accepted():
+            return "late rows are told from the change"
         case Filter() | Generate() | Union():
             return "applied to the change"
         case Join():
@@ -87,6 +98,12 @@ def _how(op: Operator, mergeable: bool) -> str:
 
 def _rule(body: Operator) -> str:
     match body:
+        case Ended():
+            return "windows that have ended"
+        case Late():
+            return "late rows"
+        case Accepted():
+            return "rows in time"
         case Aggregate():
             return "aggregate"
         case Distinct():
@@ -173,6 +190,12 @@ def _outline(op: Operator, names: dict[str, str]) -> str:
             return relation
         case Project(child=child):
             return _outline(child, names)
+        case Ended(child=child):
+            return f"ended windows of {_outline(child, names)}"
+        case Late(child=child):
+            return f"late rows of {_outline(child, names)}"
+        case Accepted(child=child):
+            return f"rows in time of {_outline(child, names)}"
         case Filter(child=child, condition=condition):
             return f"filter {_readable(condition, names)} of {_outline(child, names)}"
         case Join(inputs=inputs, conditions=conditions):

@@ -8,11 +8,13 @@ from math import prod
 from sqlglot import exp
 
 from penstock.plan.operators import (
+    Accepted,
     Aggregate,
     Distinct,
     Filter,
     Generate,
     Join,
+    Late,
     Operator,
     Project,
     Scan,
@@ -34,6 +36,10 @@ def estimated_rows(op: Operator, sizes: Mapping[str, int]) -> int:
             return sizes.get(relation, 0)
         case Aggregate(keys=()):
             return 1
+        case Late():
+            return 0
+        case Accepted(child=child):
+            return estimated_rows(child, sizes)
         case TopK(child=child, limit=limit):
             return min(limit, estimated_rows(child, sizes))
         case Union(inputs=inputs):

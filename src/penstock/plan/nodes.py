@@ -14,12 +14,15 @@ from sqlglot import exp
 from penstock.plan.build import Plan
 from penstock.plan.functions import function_name
 from penstock.plan.operators import (
+    CHANGE,
     STATEFUL,
+    Accepted,
     Aggregate,
     Distinct,
     Filter,
     Generate,
     Join,
+    Late,
     Named,
     Operator,
     Project,
@@ -88,7 +91,7 @@ def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
 def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
     """The operator with every stateful operator in or below it replaced by a scan of a hidden node."""
     match op:
-        case Scan():
+        case Scan() | Late() | Accepted():
             return op
         case Project(child=Aggregate(keys=()) as child):
             # The one row of an ungrouped aggregate: only a change of what is read of it is a change for its readers.
@@ -146,6 +149,10 @@ def _canonical(op: Operator, numbers: dict[str, str]) -> str:
             return f"scan {relation}({','.join(f'{number(i)}={s}' for i, s in stored)})"
         case Project(outputs=outputs):
             return f"project({inner}|{named(outputs)})"
+        case Late(at=at, allowed=allowed):
+            return f"late({inner}|{_plain(at, numbers)}|{allowed}|{number(CHANGE)})"
+        case Accepted():
+            return f"accepted({inner})"
         case Filter(condition=condition):
             return f"filter({inner}|{_plain(condition, numbers)})"
         case Join(conditions=conditions):

@@ -69,6 +69,42 @@ class Ended(Filter):
     """A filter that compares with the watermark, and so lets rows through later that it holds back now."""
 
 
+CHANGE = "__change"
+
+
+@dataclass(frozen=True)
+class Late:
+    """The changes of a table that came too late: its columns, and in ``CHANGE`` how many copies came or went."""
+
+    child: Scan
+    at: exp.Expr
+    allowed: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, CHANGE)
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A table without what came late; ``late`` has the same columns and, last, ``CHANGE``."""
+
+    child: Scan
+    late: Scan
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return (self.child, self.late)
+
+
 @dataclass(frozen=True)
 class Join:
     """An inner join of any number of inputs: their product, filtered by all the conditions."""
@@ -214,7 +250,8 @@ class TopK:
         return (self.child,)
 
 
-Operator = Scan | Project | Filter | Join | SidedJoin | Generate | Union | Distinct | Aggregate | Window | TopK
+Stateless = Scan | Project | Filter | Join | SidedJoin | Generate | Union | Late | Accepted
+Operator = Stateless | Distinct | Aggregate | Window | TopK
 STATEFUL = (Distinct, Aggregate, Window, TopK)
 
 
@@ -232,6 +269,8 @@ def expressions(op: Operator) -> tuple[exp.Expr, ...]:
             return tuple(e for _, e in outputs)
         case Filter(condition=condition):
             return (condition,)
+        case Late(at=at):
+            return (at,)
         case Join(conditions=conditions) | SidedJoin(conditions=conditions):
             return conditions
         case Generate(generator=generator):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.plan.operators import (
+    Accepted,
     Aggregate,
     Distinct,
     Filter,
     Generate,
     Join,
+    Late,
     Operator,
     Project,
     Scan,
@@ -31,6 +33,8 @@ def prune(root: Operator) -> Operator:
 def _narrow(op: Operator, needed: set[str]) -> Operator:
     """The operator with at least the needed columns."""
     match op:
+        case Late() | Accepted():  # which are made of what is needed
+            return op
         case Scan(stored=stored):
             kept = tuple(pair for pair in stored if pair[0] in needed)
             return replace(op, stored=kept or stored[:1])

@@ -13,7 +13,7 @@ from penstock.sql.cursor import Cursor
 from penstock.sql.intervals import MICROSECONDS, microseconds
 from penstock.sql.lexer import unquote
 from penstock.sql.query import check_query
-from penstock.sql.statements import AFTER_WATERMARK, USUAL, Options, Watermark
+from penstock.sql.statements import AFTER_WATERMARK, PERIODICALLY, USUAL, Options, Watermark
 
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
@@ -97,10 +97,11 @@ def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
             cursor.string("a lag such as '5 minutes', or DOWNSTREAM")
         return "TARGET LAG"
     if cursor.take("EMIT"):
-        return _read_emit(cursor, clauses)
+        _read_emit(cursor, clauses)
+        return None
     if cursor.take("ALLOW", "LATENESS"):
-        read_interval(cursor)
-        return "ALLOW LATENESS"
+        clauses.options = replace(clauses.options, lateness=read_interval(cursor))
+        return None
     if cursor.take("CONSISTENCY"):
         clauses.options = replace(clauses.options, consistency=_one_of(cursor, "ATOMIC", "NONE"))
         return None
@@ -157,15 +158,16 @@ def read_trigger(cursor: Cursor) -> tuple[str, str | None]:
     raise cursor.error("expected MANUAL, ON COMMIT, IMMEDIATE, EVERY, CRON, INCREMENTAL or POLICY")
 
 
-def _read_emit(cursor: Cursor, clauses: Clauses) -> str | None:
+def _read_emit(cursor: Cursor, clauses: Clauses) -> None:
     if cursor.take("AFTER", "WATERMARK"):
         clauses.options = replace(clauses.options, emit=AFTER_WATERMARK)
-        return None
+        return
     if cursor.take("ON", "UPDATE"):
-        return None
+        return
     if cursor.take("PERIODICALLY"):
-        read_interval(cursor)
-        return "EMIT PERIODICALLY"
+        every = read_interval(cursor)
+        clauses.options = replace(clauses.options, emit=PERIODICALLY, every=every)
+        return
     raise cursor.error("expected AFTER WATERMARK, ON UPDATE or PERIODICALLY")
 
 

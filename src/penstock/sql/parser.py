@@ -350,10 +350,13 @@ def _plain(kind: type[s.Statement], *words: str) -> Callable[[Cursor], s.Stateme
     return read
 
 
-def _named(kind: type[s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint], *words: str) -> Reads:
+_Named = s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint | s.ReplayLate
+
+
+def _named(kind: type[_Named], *words: str) -> Reads:
     def read(cursor: Cursor) -> s.Statement:
         cursor.expect(*words)
-        name = cursor.name("the name of a checkpoint")
+        name = cursor.name()
         cursor.end()
         return kind(cursor.text, name)
 
@@ -413,6 +416,7 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("SHOW", "CONSISTENCY", "GROUPS"): _plain(s.ShowGroups, "SHOW", "CONSISTENCY", "GROUPS"),
     ("SHOW", "SETTINGS"): _plain(s.ShowSettings, "SHOW", "SETTINGS"),
     ("SET",): _set,
+    ("REPLAY", "LATE", "ROWS"): _named(s.ReplayLate, "REPLAY", "LATE", "ROWS", "FOR"),
     ("CHECKPOINT",): _named(s.MakeCheckpoint, "CHECKPOINT"),
     ("RESTORE", "CHECKPOINT"): _named(s.RestoreCheckpoint, "RESTORE", "CHECKPOINT"),
     ("DROP", "CHECKPOINT"): _named(s.DropCheckpoint, "DROP", "CHECKPOINT"),

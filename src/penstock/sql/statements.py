@@ -195,6 +195,11 @@ class ShowViews(Statement):
 
 
 @dataclass(frozen=True)
+class ReplayLate(Statement):
+    name: str
+
+
+@dataclass(frozen=True)
 class MakeCheckpoint(Statement):
     name: str
 

@@ -1,0 +1,87 @@
+"""ALLOW LATENESS in a plan: a table that rows come late to is read without them.
+
+A table t with a watermark becomes two hidden nodes. ``late`` keeps the changes of t that came too late; ``accepted`` is
+t without them, as Z-sets: t - late. The view reads ``accepted`` wherever it read t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from penstock.plan.build import Plan
+from penstock.plan.nodes import NodePlan, fingerprint
+from penstock.plan.operators import (
+    CHANGE,
+    Accepted,
+    Aggregate,
+    Distinct,
+    Filter,
+    Generate,
+    Join,
+    Late,
+    Operator,
+    Project,
+    Scan,
+    SidedJoin,
+    TopK,
+    Union,
+    Window,
+    column,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late the rows of a table may be: by this column, this many microseconds behind the watermark."""
+
+    table: str
+    column: str
+    allowed: int
+
+
+def without_late_rows(plan: Plan, tables: Iterable[Lateness]) -> tuple[tuple[NodePlan, ...], Plan]:
+    """The nodes that keep late rows away, and the plan that reads through them."""
+    nodes: list[NodePlan] = []
+    for late in tables:
+        scans = [op for op in walk(plan.root) if isinstance(op, Scan) and op.relation == late.table]
+        if scans:
+            stored = sorted({name for scan in scans for _, name in scan.stored} | {late.column})
+            pair = _nodes(late, tuple(stored))
+            nodes += pair
+            plan = replace(plan, root=_reading(plan.root, late.table, pair[1].name))
+    return tuple(nodes), plan
+
+
+def _nodes(late: Lateness, stored: tuple[str, ...]) -> tuple[NodePlan, NodePlan]:
+    table = Scan(late.table, tuple((f"__t{i}", name) for i, name in enumerate(stored)))
+    at = next(internal for internal, name in table.stored if name == late.column)
+    kept = Late(table, column(at), late.allowed)
+    outputs = tuple((name, column(internal)) for internal, name in table.stored)
+    changes = (*outputs, (CHANGE, column(CHANGE)))
+    first = NodePlan(f"__late_{fingerprint(kept, changes)[:16]}", kept, changes, hidden=True)
+    rejected = Scan(first.name, (*((f"__l{i}", name) for i, name in enumerate(stored)), ("__change", CHANGE)))
+    accepted = Accepted(table, rejected)
+    return first, NodePlan(f"__accepted_{fingerprint(accepted, outputs)[:16]}", accepted, outputs, hidden=True)
+
+
+def _reading(op: Operator, table: str, instead: str) -> Operator:
+    match op:
+        case Scan(relation=relation):
+            return replace(op, relation=instead) if relation == table else op
+        case Join(inputs=inputs) | Union(inputs=inputs):
+            return replace(op, inputs=tuple(_reading(child, table, instead) for child in inputs))
+        case SidedJoin(left=left, right=right):
+            return replace(op, left=_reading(left, table, instead), right=_reading(right, table, instead))
+        case (
+            Project(child=child)
+            | Filter(child=child)
+            | Generate(child=child)
+            | Distinct(child=child)
+            | Aggregate(child=child)
+            | Window(child=child)
+            | TopK(child=child)
+        ):
+            return replace(op, child=_reading(child, table, instead))
+    return op
