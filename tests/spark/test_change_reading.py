@@ -10,7 +10,14 @@ import pytest
 import penstock
 from oracle import assert_all_fresh, assert_fresh
 from penstock.ivm import materialize
-from penstock.storage import apply
+from penstock.storage import apply, changes
+
+
+@pytest.fixture(params=["driver", "spark"], autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small change is read on the driver, a larger one by Spark."""
+    if request.param == "spark":
+        monkeypatch.setattr(changes, "read_locally", lambda *_: None)
 
 
 @pytest.fixture
@@ -25,7 +32,7 @@ def outside(db: penstock.Database, tmp_path: Path) -> str:
 
 
 def test_files_are_compared_where_there_is_no_feed(db: penstock.Database, outside: str) -> None:
-    changes = [
+    statements = [
         "UPDATE t SET x = 9 WHERE k = 2",
         "DELETE FROM t WHERE x = 9",
         "INSERT OVERWRITE t SELECT 5, 5",
@@ -33,8 +40,8 @@ def test_files_are_compared_where_there_is_no_feed(db: penstock.Database, outsid
         "RESTORE TABLE t TO VERSION AS OF 1",
         "TRUNCATE TABLE t",
     ]
-    for change in changes:
-        db.sql(change)
+    for statement in statements:
+        db.sql(statement)
         db.refresh()
         assert_all_fresh(db, "INCREMENTAL")
 

@@ -22,7 +22,7 @@ import penstock
 from oracle import assert_fresh
 from penstock.engine import sources
 from penstock.ivm import keyed, materialize
-from penstock.storage import apply, changes
+from penstock.storage import apply, changes, local_changes
 from stories import Author, Story
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
@@ -40,6 +40,7 @@ def sizes(story: Story) -> Iterator[None]:
                 patch.setattr(apply, "cheaper", lambda **_: "PATCH")
         if story.cached:
             patch.setattr(changes, "_SMALL_BYTES", 0)
+            patch.setattr(local_changes, "MOST_ROWS", -1)
             for module in (materialize, sources):
                 patch.setattr(module, "LOCAL_ROWS", 0)
         if story.spark_writes:

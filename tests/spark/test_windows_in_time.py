@@ -241,7 +241,11 @@ def test_changes_become_visible_now_and_then(trades: penstock.Database) -> None:
     trades.sql("CREATE MATERIALIZED VIEW top AS SELECT MAX(n) AS n FROM seldom")
     put(trades, (100, 1))
     report = trades.refresh()
-    assert (report["seldom"].action, report["seldom"].reason, report["seldom"].status) == ("SKIP", "NOT_DUE", "SUCCEEDED")
+    assert (report["seldom"].action, report["seldom"].reason, report["seldom"].status) == (
+        "SKIP",
+        "NOT_DUE",
+        "SUCCEEDED",
+    )
     assert rows(trades, "seldom") == []
     assert rows(trades, "top") == [(None,)]
     assert len(rows(trades, "often")) == 1

@@ -16,7 +16,7 @@ _TIME_UNIT = 1_000
 def files_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -> tuple[DataFile, ...]:
     """The files whose bounds the keys reach into, in every column; ``columns``: of the table to that of the keys."""
     bounds = snapshot.bounds
-    kept = pa.array([True] * len(snapshot.files))
+    kept = pa.array([True] * len(snapshot.files), pa.bool_())
     for name, key in columns.items():
         overlap = _overlap(bounds, name, keys.column(key))
         if overlap is not None:
