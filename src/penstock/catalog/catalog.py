@@ -246,7 +246,10 @@ def read_world(connection: Connection) -> World:
         frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
     epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
     settings = {row.name: row.value for row in connection.execute(select(t.settings)) if row.name != "schema_version"}
-    marks = connection.execute(select(t.watermarks).order_by(t.watermarks.c.epoch)).mappings()
+    newest = select(t.watermarks.c.relation, func.max(t.watermarks.c.epoch).label("epoch"))
+    last = newest.group_by(t.watermarks.c.relation).subquery()
+    same = (t.watermarks.c.relation == last.c.relation) & (t.watermarks.c.epoch == last.c.epoch)
+    marks = connection.execute(select(t.watermarks).join(last, same)).mappings()
     watermarks = {row["relation"]: Mark(row["value"], Seen(**row["seen"]) if row["seen"] else None) for row in marks}
     return World(tables, views, nodes, frontiers, epoch or 0, settings, watermarks)
 

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from penstock.cli.bench import bench
+from penstock.cli.checkpoint import checkpoint, restore
 from penstock.cli.demo import demo
 from penstock.cli.output import say_hint, say_problem
 from penstock.cli.refresh import refresh
@@ -60,7 +61,7 @@ def penstock(
     context.obj = Place(warehouse or DEFAULT, catalog)
 
 
-for command in (sql, refresh, status, graph, history, explain, demo, bench):
+for command in (sql, refresh, status, graph, history, explain, checkpoint, restore, demo, bench):
     app.command()(command)
 
 

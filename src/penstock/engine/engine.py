@@ -67,7 +67,9 @@ class Engine:
         nodes = _with_upstream(world, keys)
         with Leases(self._catalog, nodes) as held:
             current = _newest(world, self._catalog.world())
-            waiting = set() if full or replayed else not_due(current, self._catalog.changed_at())
+            periodic = any(view.options.every is not None for view in current.views.values())
+            asked = full or replayed or not periodic
+            waiting = set() if asked else not_due(current, self._catalog.changed_at())
             request = Request(nodes, recompute, held, waiting, replayed)
             result = self._epoch(current).run(request, self._progress)
             reports = hold_back(world, result, _view_reports(world, result))

@@ -18,7 +18,8 @@ def files_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -
     bounds = snapshot.bounds
     kept = pa.array([True] * len(snapshot.files), pa.bool_())
     for name, key in columns.items():
-        overlap = _overlap(bounds, name, keys.column(key))
+        # A name with a dot in it could be taken for a field of a struct.
+        overlap = _overlap(bounds, name, keys.column(key)) if "." not in name else None
         if overlap is not None:
             kept = pc.and_(kept, overlap)
     return tuple(file for file, near in zip(snapshot.files, kept.to_pylist(), strict=True) if near)
