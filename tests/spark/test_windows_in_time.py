@@ -253,3 +253,43 @@ def test_changes_become_visible_now_and_then(trades: penstock.Database) -> None:
     assert len(rows(trades, "seldom")) == 1
     with pytest.raises(penstock.DefinitionError, match="goes with emit_every"):
         trades.create_view("v", SECONDS, emit="PERIODICALLY")
+
+
+# -- windows that overlap ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("slide", "size"), [(1, 3), (2, 5), (3, 3), (4, 2)])
+def test_windows_that_overlap_are_those_of_spark(trades: penstock.Database, slide: int, size: int) -> None:
+    """HOP against Spark's own ``window``, through inserts, updates and deletes."""
+    hop = f"at, INTERVAL {slide} SECONDS, INTERVAL {size} SECONDS"
+    trades.sql(
+        f"CREATE MATERIALIZED VIEW hops AS SELECT HOP_START({hop}) AS b, HOP_END({hop}) AS e, COUNT(*) AS n, "
+        f"MAX(price) AS high FROM trades GROUP BY HOP({hop}) REFRESH POLICY INCREMENTAL STRICT"
+    )
+    spark = f"SELECT window.start, window.end, COUNT(*), MAX(price) FROM trades GROUP BY window(at, '{size} seconds'"
+    spark += f", '{slide} seconds')" if slide < size else ")"
+    changes = [
+        "INSERT INTO trades SELECT TIMESTAMP_MILLIS(id * 700), id FROM range(20)",
+        "INSERT INTO trades VALUES (NULL, 5)",
+        f"DELETE FROM trades WHERE at = {at(3500)}",
+        f"UPDATE trades SET price = 99, at = at + INTERVAL 3 SECONDS WHERE at = {at(4200)}",
+    ]
+    for change in changes:
+        trades.sql(change)
+        assert trades.refresh()["hops"].action in ("INCREMENTAL", "NO_DATA")
+        assert_fresh(trades, "hops")
+        if slide <= size:
+            trades.table("trades").createOrReplaceTempView("trades")
+            assert rows(trades, "hops") == sorted(tuple(row) for row in trades.spark.sql(spark).collect())
+
+
+def test_windows_that_overlap_wait_for_the_watermark(trades: penstock.Database) -> None:
+    hop = "at, INTERVAL 1 SECOND, INTERVAL 2 SECONDS"
+    trades.sql(
+        f"CREATE MATERIALIZED VIEW hops AS SELECT HOP_START({hop}) AS b, COUNT(*) AS n FROM trades GROUP BY HOP({hop}) "
+        "EMIT AFTER WATERMARK"
+    )
+    put(trades, (1500, 1), (2500, 1), (3000, 1))
+    trades.refresh()
+    assert [(int(b.timestamp()), n) for b, n in rows(trades, "hops")] == [(0, 1), (1, 2)]  # type: ignore[attr-defined]
+    assert_fresh(trades, "hops")

@@ -10,6 +10,25 @@ from penstock.sql.query import parse_query, spark_text
 SECOND = 1_000_000
 
 
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("SELECT HOP_START(ts, INTERVAL 1 SECOND, INTERVAL 2 SECONDS) FROM t", "go with one HOP"),
+        ("SELECT 1 FROM t GROUP BY HOP(ts, INTERVAL 1 SECOND)", "takes a timestamp and two intervals"),
+        ("SELECT 1 FROM t GROUP BY HOP(ts, INTERVAL 1 SECOND, INTERVAL 1 DAY)", "1000 are the most"),
+        ("SELECT 1 FROM t GROUP BY HOP(ts, INTERVAL 1 MONTH, INTERVAL 1 DAY)", "an interval of fixed length"),
+        (
+            "SELECT HOP_END(u, INTERVAL 1 SECOND, INTERVAL 2 SECONDS) FROM t "
+            "GROUP BY HOP(ts, INTERVAL 1 SECOND, INTERVAL 2 SECONDS)",
+            "with the same arguments",
+        ),
+    ],
+)
+def test_hops_that_make_no_sense(query: str, problem: str) -> None:
+    with pytest.raises(SqlError, match=problem):
+        parse_query(query)
+
+
 def start(width: int, ts: str = "ts") -> str:
     return f"DATE_ADD(MICROSECOND, -PMOD(UNIX_MICROS(CAST({ts} AS TIMESTAMP)), {width}), {ts})"
 

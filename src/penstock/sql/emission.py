@@ -29,8 +29,8 @@ def ended(query: str, names: Sequence[str], view: str) -> str:
     end = _window_end(tree) if isinstance(tree, exp.Select) else None
     if end is None or not isinstance(tree, exp.Select):
         raise DefinitionError(
-            f"view {view!r}: EMIT AFTER WATERMARK needs windows that end: GROUP BY TUMBLE(ts, INTERVAL ..) or "
-            "GROUP BY DATE_TRUNC('..', ts), in the outermost SELECT."
+            f"view {view!r}: EMIT AFTER WATERMARK needs windows that end: GROUP BY TUMBLE(ts, ..), HOP(ts, ..) or "
+            "DATE_TRUNC('..', ts), in the outermost SELECT."
         )
     inner = tree.copy()
     columns = []
@@ -60,8 +60,9 @@ def is_moving(condition: exp.Expr) -> bool:
 def _window_end(select: exp.Select) -> exp.Expr | None:
     for key in _keys(select):
         inner = key.unnest()
-        if isinstance(inner, exp.Anonymous) and str(inner.this).upper() in ("TUMBLE", "TUMBLE_START"):
-            return exp.Anonymous(this="TUMBLE_END", expressions=[e.copy() for e in inner.expressions])
+        kind = str(inner.this).upper().removesuffix("_START") if isinstance(inner, exp.Anonymous) else ""
+        if kind in ("TUMBLE", "HOP"):
+            return exp.Anonymous(this=f"{kind}_END", expressions=[e.copy() for e in inner.expressions])
         if isinstance(inner, exp.TimestampTrunc | exp.DateTrunc):
             unit = str(inner.args["unit"].name).upper()
             if unit in _UNITS:

@@ -4,6 +4,9 @@
 the Unix epoch; ``TUMBLE_END`` is the start plus the width. In a query that groups by TUMBLE, ``FIRST_VALUE(x)`` and
 ``LAST_VALUE(x)`` are the values at the earliest and the latest event time of the group; among equal times the smallest
 and the largest value win, so the result never depends on the order of rows.
+
+``HOP(ts, slide, size)`` is for windows of one size that begin every ``slide``: a row is in each that holds its time. It
+becomes a row for each of its windows, and they are grouped by the start. A row without a time is in none.
 """
 
 from __future__ import annotations
@@ -13,15 +16,18 @@ from sqlglot import exp
 from penstock.errors import SqlError
 from penstock.sql.intervals import microseconds
 
-_FUNCTIONS = ("TUMBLE", "TUMBLE_START", "TUMBLE_END")
+_TUMBLES = ("TUMBLE", "TUMBLE_START", "TUMBLE_END")
+_HOPS = ("HOP", "HOP_START", "HOP_END")
+_HOP = "__hop_start"
+_MOST_WINDOWS = 1_000
 
 
 def uses_event_time(tree: exp.Expr) -> bool:
-    return any(_name(node) in _FUNCTIONS for node in tree.find_all(exp.Anonymous))
+    return any(_name(node) in _TUMBLES + _HOPS for node in tree.find_all(exp.Anonymous))
 
 
 def rewrite_event_time(tree: exp.Query) -> exp.Query:
-    """The same query without TUMBLE, TUMBLE_START, TUMBLE_END, and first and last by event time as MIN and MAX.
+    """The same query without TUMBLE, HOP and their companions, and first and last by event time as MIN and MAX.
 
     >>> import sqlglot
     >>> q = "SELECT FIRST_VALUE(p) AS o FROM t GROUP BY TUMBLE(ts, INTERVAL '1 second')"
@@ -31,13 +37,44 @@ def rewrite_event_time(tree: exp.Query) -> exp.Query:
     tree = tree.copy()
     for select in list(tree.find_all(exp.Select)):
         group = select.args.get("group")
-        for tumble in [n for n in (group.find_all(exp.Anonymous) if group else ()) if _name(n) == "TUMBLE"]:
-            _order_by_event_time(select, tumble.expressions[0])
-            break
+        windows = [n for n in (group.find_all(exp.Anonymous) if group else ()) if _name(n) in ("TUMBLE", "HOP")]
+        for window in windows[:1]:
+            _order_by_event_time(select, window.expressions[0])
+        _spread(select, [window for window in windows if _name(window) == "HOP"])
     for node in list(tree.find_all(exp.Anonymous)):
-        if _name(node) in _FUNCTIONS:
+        if _name(node) in _TUMBLES:
             node.replace(_window_bound(node))
     return tree
+
+
+def _spread(select: exp.Select, hops: list[exp.Anonymous]) -> None:
+    """A row for each window of the one HOP that the query groups by, and its functions as columns of that row."""
+    used = [n for n in select.find_all(exp.Anonymous) if _name(n) in _HOPS and n.find_ancestor(exp.Select) is select]
+    if not used:
+        return
+    texts = {", ".join(e.sql(dialect="spark") for e in node.expressions) for node in used}
+    if len(texts) != 1 or not hops:
+        raise SqlError("HOP_START and HOP_END go with one HOP(ts, slide, size) in GROUP BY, with the same arguments")
+    if len(used[0].expressions) != 3:
+        raise SqlError("HOP takes a timestamp and two intervals: HOP(ts, INTERVAL '1 minute', INTERVAL '5 minutes')")
+    at, slide, size = (
+        used[0].expressions[0].sql(dialect="spark"),
+        *(_width(used[0], e) for e in used[0].expressions[1:]),
+    )
+    count = -(-size // slide)
+    if count > _MOST_WINDOWS:
+        raise SqlError(f"HOP with {count} windows for each row: {_MOST_WINDOWS} are the most")
+    first = f"TIMESTAMPADD(MICROSECOND, -PMOD(UNIX_MICROS(CAST({at} AS TIMESTAMP)), {slide}), {at})"
+    starts = [f"TIMESTAMPADD(MICROSECOND, -{slide * number}, {first})" for number in range(count)]
+    if size % slide:  # the earliest of them may have ended
+        starts[-1] = f"IF(TIMESTAMPADD(MICROSECOND, {size}, {starts[-1]}) > {at}, {starts[-1]}, NULL)"
+    windows = f"EXPLODE(ARRAY_COMPACT(ARRAY({', '.join(starts)})))"
+    made: exp.Expr = exp.maybe_parse(f"SELECT 1 FROM t LATERAL VIEW {windows} __hops AS {_HOP}", dialect="spark")
+    select.set("laterals", [*select.args.get("laterals", []), *made.args["laterals"]])
+    for node in used:
+        start = exp.column(_HOP)
+        end: exp.Expr = exp.maybe_parse(f"TIMESTAMPADD(MICROSECOND, {size}, {_HOP})", dialect="spark")
+        node.replace(end if _name(node) == "HOP_END" else start)
 
 
 def _name(node: exp.Anonymous) -> str:
