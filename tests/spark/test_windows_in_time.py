@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from datetime import datetime, timezone
 from decimal import Decimal
 
@@ -293,3 +295,73 @@ def test_windows_that_overlap_wait_for_the_watermark(trades: penstock.Database) 
     trades.refresh()
     assert [(int(b.timestamp()), n) for b, n in rows(trades, "hops")] == [(0, 1), (1, 2)]  # type: ignore[attr-defined]
     assert_fresh(trades, "hops")
+
+
+# -- lateness against a model -----------------------------------------------------------------------------------------
+
+
+class Model:
+    """What a table and a view with ALLOW LATENESS hold, worked out in plain Python: rows are (id, millis, price)."""
+
+    def __init__(self, lateness: int):
+        self.lateness = lateness
+        self.table: dict[int, tuple[int, int]] = {}
+        self.taken: Counter[tuple[int, int, int]] = Counter()
+        self.watermark: int | None = None
+        self._consumed: Counter[tuple[int, int, int]] = Counter()
+
+    def refresh(self) -> int:
+        """Take what is not late; gives how many changed rows were."""
+        now = Counter((number, *row) for number, row in self.table.items())
+        change = Counter(now)
+        change.subtract(self._consumed)
+        late = 0
+        for row, weight in change.items():
+            if weight and self.watermark is not None and row[1] < self.watermark - self.lateness:
+                late += 1
+            else:
+                self.taken[row] += weight
+        seen = [row[1] for row, weight in change.items() if weight > 0]
+        self.watermark = max([*seen, *([] if self.watermark is None else [self.watermark])], default=None)
+        self._consumed = now
+        return late
+
+    def seconds(self) -> list[tuple[int, int, float]]:
+        groups: dict[int, list[int]] = {}
+        for (_, millis, price), weight in self.taken.items():
+            groups.setdefault(millis // 1000 * 1000, []).extend([price] * weight)
+        return sorted((s, len(prices), float(max(prices))) for s, prices in groups.items() if prices)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_lateness_follows_its_model(db: penstock.Database, seed: int) -> None:
+    chance = random.Random(seed)
+    model, number = Model(lateness=3000), 0
+    db.sql("CREATE TABLE trades (id INT, at TIMESTAMP, price INT, WATERMARK FOR at AS at)")
+    db.sql(f"CREATE MATERIALIZED VIEW late_seconds AS {SECONDS} ALLOW LATENESS INTERVAL 3 SECONDS")
+    for step in range(1, 7):
+        for _ in range(chance.randint(1, 2)):
+            what = chance.choice(["insert", "insert", "update", "delete"])
+            victims = chance.sample(sorted(model.table), min(3, len(model.table)))
+            if what == "insert" or not victims:
+                rows_of = []
+                for _ in range(chance.randint(1, 5)):
+                    number += 1
+                    model.table[number] = (max(0, step * 2000 - chance.randint(0, 9000)), chance.randint(1, 9))
+                    rows_of.append(f"({number}, {at(model.table[number][0])}, {model.table[number][1]})")
+                db.sql(f"INSERT INTO trades VALUES {', '.join(rows_of)}")
+            elif what == "update":
+                for victim in victims:
+                    model.table[victim] = (model.table[victim][0], model.table[victim][1] + 1)
+                db.sql(f"UPDATE trades SET price = price + 1 WHERE id IN ({', '.join(map(str, victims))})")
+            else:
+                for victim in victims:
+                    del model.table[victim]
+                db.sql(f"DELETE FROM trades WHERE id IN ({', '.join(map(str, victims))})")
+        late = model.refresh()
+        report = db.refresh()["late_seconds"]
+        assert report.action in ("INCREMENTAL", "NO_DATA"), f"step {step}"
+        assert (report.late, seconds(db)) == (late, model.seconds()), f"step {step}"
+    model.taken = Counter((n, *row) for n, row in model.table.items())
+    db.replay_late("late_seconds")
+    assert seconds(db) == model.seconds()
