@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 
@@ -168,3 +171,42 @@ def test_what_cannot_be_restored(sales: penstock.Database) -> None:
     with pytest.raises(penstock.NotFoundError, match=r"table 'orders'.*was dropped"):
         sales.restore("then")
     assert [row.name for row in sales.sql("SHOW CHECKPOINTS").collect()] == ["then"]  # type: ignore[union-attr]
+
+
+# -- readers while another process writes ----------------------------------------------------------------------------
+
+TRANSFERS = """
+import sys, penstock
+with penstock.connect(sys.argv[1]) as db:
+    for step in range(6):
+        giver, taker = step % 4, (step + 1) % 4
+        db.sql(f"UPDATE accounts SET money = money + IF(id = {giver}, -7, 7) WHERE id IN ({giver}, {taker})")
+        db.refresh()
+"""
+
+
+def test_money_is_never_lost_or_made_while_another_process_moves_it(db: penstock.Database, warehouse: Path) -> None:
+    """Money moves between accounts of two banks; three views and the table always tell of the same sum."""
+    db.sql("CREATE TABLE accounts (id INT, bank STRING, money INT)")
+    db.sql("INSERT INTO accounts VALUES (0, 'a', 100), (1, 'b', 100), (2, 'a', 100), (3, 'b', 100)")
+    db.create_view("balances", "SELECT id, bank, money FROM accounts WHERE money > 0")
+    db.create_view("banks", "SELECT bank, SUM(money) AS money FROM accounts GROUP BY bank")
+    db.create_view("everything", "SELECT SUM(money) AS money FROM banks")
+    sums = "(SELECT SUM(money) FROM balances), (SELECT SUM(money) FROM banks), (SELECT money FROM everything)"
+    by_bank = """SELECT b.money FROM banks b JOIN (SELECT bank, SUM(money) AS money FROM balances GROUP BY bank) s
+                 ON s.bank = b.bank WHERE s.money <> b.money"""
+    child = subprocess.Popen([sys.executable, "-c", TRANSFERS, str(warehouse)])
+    epochs = set()
+    try:
+        while child.poll() is None:
+            assert rows(db.sql(f"SELECT {sums}")) == [(400, 400, 400)]
+            with db.snapshot() as snap:
+                epochs.add(snap.epoch)
+                assert rows(snap.sql(f"SELECT {sums}, (SELECT SUM(money) FROM accounts)")) == [(400, 400, 400, 400)]
+                assert rows(snap.sql(by_bank)) == []
+                assert rows(snap.sql("SELECT id, bank, money FROM accounts")) == rows(snap.table("balances"))
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == 0
+    assert len(epochs) > 1, "nothing moved while it was read"
