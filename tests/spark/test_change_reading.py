@@ -13,11 +13,10 @@ from penstock.ivm import materialize
 from penstock.storage import apply, changes
 
 
-@pytest.fixture(params=["driver", "spark"], autouse=True)
-def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small change is read on the driver, a larger one by Spark."""
-    if request.param == "spark":
-        monkeypatch.setattr(changes, "read_locally", lambda *_: None)
+@pytest.fixture(autouse=True)
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small changes are read on the driver, as all other tests show; here Spark reads them, as it does larger ones."""
+    monkeypatch.setattr(changes, "read_locally", lambda *_: None)
 
 
 @pytest.fixture
