@@ -11,6 +11,7 @@ import pytest
 
 import penstock
 from oracle import assert_fresh
+from penstock.engine import cost
 
 BARS = """SELECT TUMBLE_START(at, INTERVAL '1 second') AS bar, FIRST_VALUE(price) AS open, MAX(price) AS high,
           MIN(price) AS low, LAST_VALUE(price) AS close FROM trades GROUP BY TUMBLE(at, INTERVAL '1 second')"""
@@ -222,6 +223,64 @@ def test_changes_of_rows_that_are_too_old_are_late_too(trades: penstock.Database
     assert seconds(trades) == [(0, 1, 1.0), (1000, 1, 2.0), (9000, 1, 8.0)]
     trades.replay_late("late_seconds")
     assert seconds(trades) == [(1000, 1, 7.0), (9000, 1, 8.0)]
+
+
+def test_large_changes_do_not_let_late_rows_in(trades: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recomputing may be cheaper, but which rows came late cannot be computed again."""
+    monkeypatch.setattr(cost, "LEAST_ROWS", 0)
+    monkeypatch.setattr(cost, "LEAST_CHANGED", 0)
+    monkeypatch.setattr(cost, "MARGIN", 0.0)
+    put(trades, (500, 1), (9000, 2))
+    trades.sql(f"CREATE MATERIALIZED VIEW late_seconds AS {SECONDS} ALLOW LATENESS INTERVAL 2 SECONDS")
+    for millis in (600, 700):
+        put(trades, (millis, 50), (9500, 3))
+        report = trades.refresh()["late_seconds"]
+        assert (report.action, report.reason, report.late) == ("FULL", "CHEAPER", 1)
+    assert seconds(trades) == [(0, 1, 1.0), (9000, 3, 3.0)]
+    assert trades.table("late_seconds_late").count() == 2
+    assert trades.status()[0].last_late == 1
+
+
+def test_a_table_whose_history_is_gone_keeps_what_came_late(trades: penstock.Database) -> None:
+    put(trades, (500, 1), (9000, 2))
+    trades.sql(f"CREATE MATERIALIZED VIEW late_seconds AS {SECONDS} ALLOW LATENESS INTERVAL 2 SECONDS")
+    put(trades, (600, 50))
+    assert trades.refresh()["late_seconds"].late == 1
+    put(trades, (9500, 3))
+    trades.sql("DELETE FROM trades WHERE price = 2")
+    put(trades, (9600, 4))
+    trades.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    trades.sql("OPTIMIZE trades")
+    trades.sql("VACUUM trades RETAIN 0 HOURS")
+    report = trades.refresh()["late_seconds"]
+    assert (report.action, report.reason) == ("REINITIALIZE", "HISTORY_GONE")
+    assert seconds(trades) == [(0, 1, 1.0), (9000, 2, 4.0)]
+
+
+def test_what_was_shown_is_kept_up_to_date_without_a_watermark(trades: penstock.Database) -> None:
+    """Neither a view that waits nor a watermark that is taken away makes one that was known unknown."""
+    trades.sql(f"CREATE MATERIALIZED VIEW bars AS {BARS} EMIT AFTER WATERMARK")
+    put(trades, (100, 5), (1100, 6))
+    trades.refresh()
+    trades.sql("ALTER TABLE trades DROP WATERMARK")
+    put(trades, (200, 9), (9000, 1))
+    trades.refresh()
+    assert_fresh(trades, "bars", "INCREMENTAL")
+    assert [float(row.high) for row in trades.table("bars").collect()] == [9.0]
+
+
+def test_a_reader_of_a_view_that_waits_keeps_its_watermark(trades: penstock.Database) -> None:
+    bars = BARS.replace("FROM trades", "FROM seldom")
+    trades.sql("CREATE MATERIALIZED VIEW seldom AS SELECT at, price FROM trades EMIT PERIODICALLY INTERVAL 1 DAY")
+    trades.sql(f"CREATE MATERIALIZED VIEW bars AS {bars} EMIT AFTER WATERMARK")
+    put(trades, (100, 5), (1100, 6))
+    trades.refresh("seldom", full=True)
+    trades.refresh()
+    assert watermarks(trades) == {"trades": 1100, "seldom": 1100, "bars": 1100}
+    put(trades, (9000, 5))
+    assert trades.refresh()["seldom"].reason == "NOT_DUE"
+    assert watermarks(trades)["bars"] == 1100  # and not unknown, which would let nothing through
+    assert len(rows(trades, "bars")) == 1
 
 
 def test_lateness_that_cannot_be(trades: penstock.Database) -> None:

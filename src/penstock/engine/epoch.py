@@ -309,7 +309,7 @@ class Epoch:
     def _weigh(self, step: Step) -> None:
         """Under the policy AUTO a change that is too large to be worth maintaining makes the node recompute."""
         owners = [view for view in self._world.views.values() if step.node.name in view.nodes]
-        if step.maintained is None or any(view.policy != "AUTO" for view in owners):
+        if step.maintained is None or step.node.details.get("late") or any(v.policy != "AUTO" for v in owners):
             return
         inputs = [self._relations[name] for name in step.node.inputs]
         rows = sum(r.after.rows for r in inputs if r.after is not None)
@@ -381,6 +381,9 @@ class Epoch:
                 return
             except HistoryGone:
                 step.action, step.reason = "REINITIALIZE", "HISTORY_GONE"
+                if step.node.details.get("late"):  # what is known to be late stays so; of the rest it cannot be told
+                    relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
+                    return
         self._recompute(step, relation)
 
     def _maintain(self, step: Step, relation: Relation) -> None:

@@ -50,14 +50,18 @@ class Watermarks:
         return self._after[table.key]
 
     def node(self, name: str, inputs: Mapping[str, int | None]) -> int | None:
-        """A node's watermark after the epoch: that of its slowest input."""
+        """A node's watermark after the epoch: that of its slowest input. It stays when an input no longer has one."""
         values = [value for value in inputs.values() if value is not None]
-        value = min(values) if values and len(values) == len(inputs) else None
+        least = min(values) if values and len(values) == len(inputs) else None
+        value = advanced(self.before(name), least)
         self._after[name] = None if value is None else Mark(value)
         return value
 
     def after(self, relation: str) -> int | None:
-        mark = self._after.get(relation)
+        """The watermark after the epoch; of a node that does not take part in it, that of before."""
+        if relation not in self._after:
+            return self.before(relation)
+        mark = self._after[relation]
         return None if mark is None else mark.value
 
     def moved(self, relation: str) -> Mark | None:

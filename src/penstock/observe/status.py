@@ -30,6 +30,8 @@ class ViewStatus:
     last_error: str | None = None
     watermark: datetime | None = None
     """How far event time has come in the view; None while that is not known."""
+    last_late: int = 0
+    """Changed rows that came too late for the last refresh to take them."""
 
 
 def status(catalog: Catalog) -> list[ViewStatus]:
@@ -48,6 +50,7 @@ def status(catalog: Catalog) -> list[ViewStatus]:
                 view.name, view.policy, view.refresh, view.incremental, view.reason_code,
                 tuple(world.display_name(r) for r in view.reads), world.nodes[key].version is not None, frontier,
                 *_last(record), as_time(world.watermarks[key].value) if key in world.watermarks else None,
+                ((record.details or {}).get("late", 0) if record else 0),
             )
         )  # fmt: skip
     return found

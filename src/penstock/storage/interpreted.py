@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Condition
+from threading import Condition, Lock
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -47,14 +48,21 @@ class _Turns:
                 self._changed.notify_all()
 
 
-_turns = _Turns()
+_turns: WeakKeyDictionary[SparkSession, _Turns] = WeakKeyDictionary()
+_opening = Lock()
+
+
+def _turns_of(spark: SparkSession) -> _Turns:
+    with _opening:
+        return _turns.setdefault(spark, _Turns())
 
 
 @contextmanager
 def running(spark: SparkSession, *, interpreted: bool) -> Iterator[None]:
     """While a query runs. It must not begin another one of the other kind."""
-    _turns.begin(spark, interpreted)
+    turns = _turns_of(spark)
+    turns.begin(spark, interpreted)
     try:
         yield
     finally:
-        _turns.end(spark)
+        turns.end(spark)
