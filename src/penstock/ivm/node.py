@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from penstock.ivm import aggregate, project, rules, top_k, window
+from penstock.ivm import aggregate, project, rules, sessions, top_k, window
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored
 from penstock.ivm.layout import Layout, layout_of
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.nodes import NodePlan
-from penstock.plan.operators import Aggregate, Distinct, Join, SidedJoin, TopK, Window, walk
+from penstock.plan.operators import Aggregate, Distinct, Join, Sessions, SidedJoin, TopK, Window, walk
 from penstock.storage.zset import consolidate, plain_rows
 
 
@@ -35,7 +35,7 @@ class Maintained:
         match self.layout, self.plan.body:
             case Layout(), _:
                 return (*joins, "aggregate" if self.mergeable else "groups")
-            case Keyed(), Window():
+            case Keyed(), Window() | Sessions():
                 return (*joins, "window")
             case Keyed(), _:
                 return (*joins, "top_k")
@@ -53,6 +53,8 @@ class Maintained:
                 return aggregate.evaluate(layout, context, moment)
             case Keyed() as keyed, Window():
                 return window.evaluate(keyed, context, moment)
+            case Keyed() as keyed, Sessions():
+                return sessions.evaluate(keyed, context, moment)
             case Keyed() as keyed, _:
                 return top_k.evaluate(keyed, context, moment)
         rows = rules.evaluate(self.plan.body, context, moment)
@@ -65,6 +67,8 @@ class Maintained:
                 return aggregate.delta(layout, context, stored, materializer)
             case Keyed() as keyed, Window():
                 return window.delta(keyed, context, stored, materializer)
+            case Keyed() as keyed, Sessions():
+                return sessions.delta(keyed, context, stored, materializer)
             case Keyed() as keyed, _:
                 return top_k.delta(keyed, context, stored, materializer)
         change = rules.delta(self.plan.body, context)
@@ -78,6 +82,8 @@ class Maintained:
 def maintained_node(plan: NodePlan, types: Mapping[str, str]) -> Maintained:
     """A node ready to be maintained, given the types of its measures (see ``layout_of``)."""
     match plan.body:
+        case Sessions(partition=partition):
+            return Maintained(plan, Keyed.of(plan, partition))
         case Aggregate() | Distinct():
             return Maintained(plan, layout_of(plan, types))
         case Window(partition=partition):

@@ -11,10 +11,11 @@ from penstock.plan.aggregates import check_aggregate, is_aggregate, is_over_wind
 from penstock.plan.unsupported import NonDeterministic, Unsupported
 
 
-def check_expression(root: exp.Expr, *, windows: bool = False, generator: bool = False) -> None:
+def check_expression(root: exp.Expr, *, windows: bool = False, generator: bool = False, sessions: bool = False) -> None:
     """Raise ``Unsupported`` for the first construct that has no rule.
 
-    ``windows``: window functions may stand in it. ``generator``: it may be a generator.
+    ``windows``: window functions may stand in it. ``generator``: it may be a generator. ``sessions``: its rows may be
+    grouped by sessions.
     """
     for node in root.walk():
         if is_subquery(node):
@@ -25,8 +26,15 @@ def check_expression(root: exp.Expr, *, windows: bool = False, generator: bool =
             raise Unsupported("QUERY_FORM", "a star inside an expression")
         if isinstance(node, exp.Placeholder | exp.Parameter):
             raise Unsupported("EXPRESSION", f"the parameter {node.sql(dialect='spark')}")
-        if isinstance(node, exp.Func):
+        if isinstance(node, exp.Func) and not (sessions and is_session(node)):
             _check_function(node, generator=generator and node is root)
+
+
+def is_session(node: exp.Expr) -> bool:
+    """Whether a node is Spark's ``session_window`` with a fixed gap."""
+    if not isinstance(node, exp.Anonymous) or str(node.this).upper() != "SESSION_WINDOW":
+        return False
+    return len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Literal)
 
 
 def is_subquery(node: exp.Expr) -> bool:

@@ -21,6 +21,7 @@ from penstock.plan.operators import (
     Operator,
     Project,
     Scan,
+    Sessions,
     SidedJoin,
     TopK,
     Union,
@@ -83,6 +84,8 @@ def _how(op: Operator, mergeable: bool) -> str:
             return "the change joined with the other inputs"
         case SidedJoin():
             return "the rows that the change matches, looked up before and after"
+        case Sessions(partition=partition):
+            return "the sessions of the touched keys made anew" if partition else "made anew: there is no other key"
         case Aggregate() if mergeable:
             return "the change merged into the stored groups"
         case Aggregate():
@@ -104,6 +107,8 @@ def _rule(body: Operator) -> str:
             return "late rows"
         case Accepted():
             return "rows in time"
+        case Sessions():
+            return "sessions"
         case Aggregate():
             return "aggregate"
         case Distinct():
@@ -129,6 +134,10 @@ def _rule(body: Operator) -> str:
 
 def _reads(body: Operator, mergeable: bool) -> str:
     match body:
+        case Sessions(partition=partition):
+            return (
+                "the change and all rows with the touched keys" if partition else "all rows: sessions are the only key"
+            )
         case Aggregate() if mergeable:
             extremes = any(isinstance(e, exp.Min | exp.Max) for _, e in body.measures)
             more = "; a group's rows when its minimum or maximum is removed" if extremes else ""

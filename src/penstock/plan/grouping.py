@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from penstock.plan import aggregates
 from penstock.plan.build import only
-from penstock.plan.operators import Aggregate, Distinct, Join, Named, Operator, Project, Union, column
+from penstock.plan.check import is_session
+from penstock.plan.operators import Aggregate, Distinct, Join, Named, Operator, Project, Sessions, Union, column
 from penstock.plan.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ def _over_distinct(builder: Builder, source: Operator, keys: list[Named], functi
     own = tuple((name, column(old)) for (name, _), (old, _) in zip(keys, below, strict=True))
     columns = [column(name) for name, _ in values]
     return Aggregate(rows, own, tuple((name, aggregates.of_distinct(f, columns)) for name, f in functions))
+
+
+def in_sessions(builder: Builder, source: Operator, keys: list[Named], measures: list[Named]) -> Operator:
+    """The measures of each session."""
+    session = next((name, e) for name, e in keys if is_session(e))
+    if any(is_session(node) for _, e in measures for node in e.walk()):
+        raise Unsupported("TIME_WINDOW", "SESSION_WINDOW inside an aggregate")
+    others = [(builder.fresh(), name, e) for name, e in keys if name != session[0]]
+    at, gap = session[1].expressions
+    time = builder.fresh()
+    computed: list[Named] = [*((below, e) for below, _, e in others), (time, at)]
+    rows = Project(source, (*((name, column(name)) for name in source.columns), *computed))
+    window = exp.Anonymous(this="SESSION_WINDOW", expressions=[column(time), gap.copy()])
+    by = (*((name, column(below)) for below, name, _ in others), (session[0], window))
+    return Sessions(rows, by, tuple(measures))
 
 
 # -- grouping sets ----------------------------------------------------------------------------------------------------

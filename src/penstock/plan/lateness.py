@@ -11,25 +11,7 @@ from dataclasses import dataclass, replace
 
 from penstock.plan.build import Plan
 from penstock.plan.nodes import NodePlan, fingerprint
-from penstock.plan.operators import (
-    CHANGE,
-    Accepted,
-    Aggregate,
-    Distinct,
-    Filter,
-    Generate,
-    Join,
-    Late,
-    Operator,
-    Project,
-    Scan,
-    SidedJoin,
-    TopK,
-    Union,
-    Window,
-    column,
-    walk,
-)
+from penstock.plan.operators import CHANGE, Accepted, Late, Operator, Scan, column, mapped, walk
 
 
 @dataclass(frozen=True)
@@ -67,21 +49,7 @@ def _nodes(late: Lateness, stored: tuple[str, ...]) -> tuple[NodePlan, NodePlan]
 
 
 def _reading(op: Operator, table: str, instead: str) -> Operator:
-    match op:
-        case Scan(relation=relation):
-            return replace(op, relation=instead) if relation == table else op
-        case Join(inputs=inputs) | Union(inputs=inputs):
-            return replace(op, inputs=tuple(_reading(child, table, instead) for child in inputs))
-        case SidedJoin(left=left, right=right):
-            return replace(op, left=_reading(left, table, instead), right=_reading(right, table, instead))
-        case (
-            Project(child=child)
-            | Filter(child=child)
-            | Generate(child=child)
-            | Distinct(child=child)
-            | Aggregate(child=child)
-            | Window(child=child)
-            | TopK(child=child)
-        ):
-            return replace(op, child=_reading(child, table, instead))
-    return op
+    """The plan with another relation in the place of a table."""
+    if isinstance(op, Scan):
+        return replace(op, relation=instead) if op.relation == table else op
+    return mapped(op, lambda child: _reading(child, table, instead))

@@ -7,7 +7,7 @@ further down becomes a hidden node, named after what it computes, so that equal 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -33,6 +33,7 @@ from penstock.plan.operators import (
     Window,
     bracketed,
     column,
+    mapped,
     render,
     walk,
 )
@@ -70,10 +71,7 @@ def split(plan: Plan, name: str) -> tuple[NodePlan, ...]:
         values = dict(body.outputs)
         outputs = tuple((visible, _inline(e, values)) for visible, e in outputs)
         body = body.child
-    if isinstance(body, STATEFUL):
-        body = replace(body, child=_cut(body.child, hidden))
-    else:
-        body = _cut(body, hidden)
+    body = mapped(body, lambda child: _cut(child, hidden)) if isinstance(body, STATEFUL) else _cut(body, hidden)
     return (*hidden.values(), NodePlan(name, body, outputs, hidden=False))
 
 
@@ -90,21 +88,15 @@ def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
 
 def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
     """The operator with every stateful operator in or below it replaced by a scan of a hidden node."""
-    match op:
-        case Scan() | Late() | Accepted():
-            return op
-        case Project(child=Aggregate(keys=()) as child):
-            # The one row of an ungrouped aggregate: only a change of what is read of it is a change for its readers.
-            return _hide(replace(child, child=_cut(child.child, hidden)), op.outputs, hidden)
-        case Project(child=child) | Filter(child=child) | Generate(child=child):
-            return replace(op, child=_cut(child, hidden))
-        case Join(inputs=inputs) | Union(inputs=inputs):
-            return replace(op, inputs=tuple(_cut(child, hidden) for child in inputs))
-        case SidedJoin(left=left, right=right):
-            return replace(op, left=_cut(left, hidden), right=_cut(right, hidden))
-        case Aggregate(child=child) | Distinct(child=child) | Window(child=child) | TopK(child=child):
-            body = replace(op, child=_cut(child, hidden))
-            return _hide(body, tuple((name, column(name)) for name in op.columns), hidden)
+
+    def cut(child: Operator) -> Operator:
+        return _cut(child, hidden)
+
+    if isinstance(op, Project) and isinstance(op.child, Aggregate) and not op.child.keys:
+        # The one row of an ungrouped aggregate: only a change of what is read of it is a change for its readers.
+        return _hide(mapped(op.child, cut), op.outputs, hidden)
+    body = mapped(op, cut)
+    return _hide(body, tuple((name, column(name)) for name in op.columns), hidden) if isinstance(op, STATEFUL) else body
 
 
 def _hide(op: Operator, values: tuple[Named, ...], hidden: dict[str, NodePlan]) -> Scan:

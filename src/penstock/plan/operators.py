@@ -6,8 +6,8 @@ column of a view, so no expression is ever ambiguous. Expressions are sqlglot tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlglot import exp
@@ -216,6 +216,19 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
+class Sessions(Aggregate):
+    """GROUP BY sessions: the last key is ``session_window`` of a column, the other keys are columns.
+
+    Rows of equal keys that follow each other within the gap are a session, so one row can join two sessions into one.
+    """
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """The columns within whose values rows are of one session."""
+        return tuple(e.name for _, e in self.keys[:-1])
+
+
+@dataclass(frozen=True)
 class Window:
     """Window functions over one partitioning: the child's rows, each with the functions' values beside it."""
 
@@ -260,6 +273,18 @@ def walk(op: Operator) -> Iterator[Operator]:
     yield op
     for child in op.children:
         yield from walk(child)
+
+
+def mapped(op: Operator, change: Callable[[Operator], Operator]) -> Operator:
+    """The operator with each of its inputs changed; those that read a table, and nothing else, stay as they are."""
+    match op:
+        case Scan() | Late() | Accepted():
+            return op
+        case Join(inputs=inputs) | Union(inputs=inputs):
+            return replace(op, inputs=tuple(change(child) for child in inputs))
+        case SidedJoin(left=left, right=right):
+            return replace(op, left=change(left), right=change(right))
+    return replace(op, child=change(op.child))
 
 
 def expressions(op: Operator) -> tuple[exp.Expr, ...]:

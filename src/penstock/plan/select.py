@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from penstock.plan import aggregates, functions, grouping, windows
 from penstock.plan.build import Ctes, Plan, refuse_extras
-from penstock.plan.check import check_expression
+from penstock.plan.check import check_expression, is_session
 from penstock.plan.operators import (
     Distinct,
     Filter,
@@ -50,6 +50,7 @@ class Select:
         self.source: Operator = source
         self._scope = scope.within(outer)
         self._subqueries = Subqueries(builder, ctes)
+        self._sessions = tree.args.get("group") is not None
         self._named = {w.this.name.lower(): w for w in tree.args.get("windows") or ()}
         self.conditions: list[exp.Expr] = []
         """What relates the rows to the query around: over columns of the source and of that query."""
@@ -141,7 +142,11 @@ class Select:
         keys = [(name, e) for (name, _), e in zip(keys, key_values, strict=True)]
         measures = [(name, e) for (name, _), e in zip(extractor.measures, measure_values, strict=True)]
         self._check_local([e for _, e in keys + measures])
-        if sets is None:
+        if any(is_session(e) for _, e in keys):
+            if sets is not None or self.conditions:
+                raise Unsupported("TIME_WINDOW", "SESSION_WINDOW in GROUPING SETS or a correlated subquery")
+            self.source = grouping.in_sessions(self._builder, self.source, keys, measures)
+        elif sets is None:
             self.source = grouping.aggregated(self._builder, self.source, keys, measures)
         else:
             self.source = grouping.grouped_by_sets(self._builder, self.source, keys, measures, sets)
@@ -227,7 +232,7 @@ class Select:
                 above = above.parent
             return inner if above is not None else exp.paren(aliases[inner.name.lower()].copy())
 
-        check_expression(node, windows=windows)
+        check_expression(node, windows=windows, sessions=self._sessions)
         wrapped = exp.paren(node)
         marked = {id(c) for c in wrapped.find_all(exp.Column) if not c.name.startswith(aggregates.SUBQUERY)}
         result = wrapped.transform(outside, copy=False)
@@ -321,7 +326,7 @@ class Select:
     ) -> exp.Expr:
         """The expression over internal columns; a name that is no column may be an earlier alias."""
         node = self._nested(node.copy(), aliases)
-        check_expression(node, windows=windows, generator=generator)
+        check_expression(node, windows=windows, generator=generator, sessions=self._sessions)
         wrapped = exp.paren(node)
         columns = [c for c in wrapped.find_all(exp.Column) if not c.name.startswith(aggregates.SUBQUERY)]
         resolve_columns(wrapped, columns, self._scope, aliases)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects import Spark
+from sqlglot.tokens import Token, TokenType
 from sqlglot.transforms import eliminate_distinct_on, preprocess, unnest_to_explode
 
 _VERBATIM = (
@@ -15,6 +17,7 @@ _VERBATIM = (
 )  # fmt: skip
 """Functions that sqlglot would spell by another, whose value may differ in the last bits."""
 
+_ALSO_FUNCTIONS = (TokenType.WINDOW, TokenType.SESSION)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _TYPE = exp.DataType.Type
 _SUFFIXES = {_TYPE.BIGINT: "L", _TYPE.SMALLINT: "S", _TYPE.TINYINT: "Y", _TYPE.DOUBLE: "D"}
@@ -54,6 +57,13 @@ class SparkSql(Spark):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM
         }
+
+        def parse(self, raw_tokens: list[Token], sql: str | None = None) -> list[exp.Expr | None]:
+            """WINDOW and SESSION are functions where a bracket follows."""
+            for token, following in pairwise(raw_tokens):
+                if token.token_type in _ALSO_FUNCTIONS and following.token_type == TokenType.L_PAREN:
+                    token.token_type = TokenType.VAR
+            return super().parse(raw_tokens, sql)
 
     class Generator(Spark.Generator):
         """Writes what was read as it mostly was written: QUALIFY, WITHIN GROUP, IS NOT NULL, DATE'..' stay."""

@@ -29,8 +29,8 @@ def ended(query: str, names: Sequence[str], view: str) -> str:
     end = _window_end(tree) if isinstance(tree, exp.Select) else None
     if end is None or not isinstance(tree, exp.Select):
         raise DefinitionError(
-            f"view {view!r}: EMIT AFTER WATERMARK needs windows that end: GROUP BY TUMBLE(ts, ..), HOP(ts, ..) or "
-            "DATE_TRUNC('..', ts), in the outermost SELECT."
+            f"view {view!r}: EMIT AFTER WATERMARK needs windows that end: GROUP BY TUMBLE(ts, ..), HOP(ts, ..), "
+            "SESSION(ts, ..), WINDOW(ts, ..) or DATE_TRUNC('..', ts), in the outermost SELECT."
         )
     inner = tree.copy()
     columns = []
@@ -63,6 +63,12 @@ def _window_end(select: exp.Select) -> exp.Expr | None:
         kind = str(inner.this).upper().removesuffix("_START") if isinstance(inner, exp.Anonymous) else ""
         if kind in ("TUMBLE", "HOP"):
             return exp.Anonymous(this=f"{kind}_END", expressions=[e.copy() for e in inner.expressions])
+        if kind == "WINDOW":
+            return exp.Dot(this=inner.copy(), expression=exp.to_identifier("end", quoted=True))
+        if kind in ("SESSION", "SESSION_WINDOW"):  # a row at the very end still belongs to the session
+            arguments = ", ".join(e.sql(dialect=SparkSql) for e in inner.expressions)
+            end = f"SESSION_END({arguments})" if kind == "SESSION" else f"SESSION_WINDOW({arguments}).`end`"
+            return exp.maybe_parse(f"TIMESTAMPADD(MICROSECOND, 1, {end})", dialect=SparkSql)
         if isinstance(inner, exp.TimestampTrunc | exp.DateTrunc):
             unit = str(inner.args["unit"].name).upper()
             if unit in _UNITS:

@@ -1,4 +1,4 @@
-"""TUMBLE and its companions, as in streaming SQL, spelled in Spark's own functions.
+"""TUMBLE and its companions, as in streaming SQL, and Spark's own windows, spelled in plain functions.
 
 ``TUMBLE(ts, INTERVAL ..)`` in GROUP BY and ``TUMBLE_START`` are the start of the window that holds ``ts``, counted from
 the Unix epoch; ``TUMBLE_END`` is the start plus the width. In a query that groups by TUMBLE, ``FIRST_VALUE(x)`` and
@@ -7,6 +7,11 @@ and the largest value win, so the result never depends on the order of rows.
 
 ``HOP(ts, slide, size)`` is for windows of one size that begin every ``slide``: a row is in each that holds its time. It
 becomes a row for each of its windows, and they are grouped by the start. A row without a time is in none.
+
+Spark's ``window(ts, size, slide, offset)`` in GROUP BY is one of these two, with a struct of start and end for a value.
+
+``SESSION(ts, gap)`` is for rows that follow each other within the gap; it is Spark's ``session_window``, which the plan
+knows as it is.
 """
 
 from __future__ import annotations
@@ -18,16 +23,30 @@ from penstock.sql.intervals import microseconds
 
 _TUMBLES = ("TUMBLE", "TUMBLE_START", "TUMBLE_END")
 _HOPS = ("HOP", "HOP_START", "HOP_END")
+_SESSIONS = ("SESSION", "SESSION_START", "SESSION_END")
+_OF_SPARK = ("WINDOW", "SESSION_WINDOW")
+_GROUPED = ("TUMBLE", "HOP", "SESSION", *_OF_SPARK)
+_BY_TIME = (exp.FirstValue, exp.LastValue, exp.First, exp.Last)
 _HOP = "__hop_start"
 _MOST_WINDOWS = 1_000
 
 
 def uses_event_time(tree: exp.Expr) -> bool:
-    return any(_name(node) in _TUMBLES + _HOPS for node in tree.find_all(exp.Anonymous))
+    """Whether a query uses what Spark does not know, or leaves open."""
+    if uses_windows(tree) and tree.find(*_BY_TIME):
+        return True
+    return any(_name(node) in _TUMBLES + _HOPS + _SESSIONS for node in tree.find_all(exp.Anonymous))
+
+
+def uses_windows(tree: exp.Expr) -> bool:
+    """Whether a query uses Spark's own windows."""
+    return any(_name(node) in _OF_SPARK for node in tree.find_all(exp.Anonymous))
 
 
 def rewrite_event_time(tree: exp.Query) -> exp.Query:
     """The same query without TUMBLE, HOP and their companions, and first and last by event time as MIN and MAX.
+
+    Of Spark's windows, those in GROUP BY are rewritten; ``session_window`` stays.
 
     >>> import sqlglot
     >>> q = "SELECT FIRST_VALUE(p) AS o FROM t GROUP BY TUMBLE(ts, INTERVAL '1 second')"
@@ -37,19 +56,92 @@ def rewrite_event_time(tree: exp.Query) -> exp.Query:
     tree = tree.copy()
     for select in list(tree.find_all(exp.Select)):
         group = select.args.get("group")
-        windows = [n for n in (group.find_all(exp.Anonymous) if group else ()) if _name(n) in ("TUMBLE", "HOP")]
+        if group is not None:
+            _name_fields(select)
+        windows = [node for node in _own(select) if _name(node) in _GROUPED] if group is not None else []
         for window in windows[:1]:
-            _order_by_event_time(select, window.expressions[0])
+            if window.expressions:
+                _order_by_event_time(select, window.expressions[0])
+        _as_structs(select, [window for window in windows if _name(window) == "WINDOW"])
         _spread(select, [window for window in windows if _name(window) == "HOP"])
+        _as_sessions(select)
     for node in list(tree.find_all(exp.Anonymous)):
         if _name(node) in _TUMBLES:
             node.replace(_window_bound(node))
     return tree
 
 
+def _own(select: exp.Select) -> list[exp.Anonymous]:
+    """The functions of a query that are not those of a query inside it."""
+    return [node for node in select.find_all(exp.Anonymous) if node.find_ancestor(exp.Select) is select]
+
+
+def _name_fields(select: exp.Select) -> None:
+    """What Spark calls ``window`` and ``session_window`` behind a GROUP BY of them, as the functions themselves."""
+    for name in ("window", "session_window"):
+        made = [node for node in _own(select) if _name(node) == name.upper()]
+        if not made or not any(isinstance(node.parent, exp.Group) for node in made):
+            continue
+        for used in [c for c in select.find_all(exp.Column) if c.find_ancestor(exp.Select) is select]:
+            if used.table.lower() == name and not used.args.get("db"):
+                value: exp.Expr = exp.Dot(this=made[0].copy(), expression=used.this.copy())
+            elif used.name.lower() == name and not used.table:
+                value = made[0].copy()
+            else:
+                continue
+            used.replace(exp.alias_(value, used.name, quoted=True) if used.parent is select else value)
+
+
+def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
+    """Spark's ``window`` in a query that groups: TUMBLE or HOP, and a struct of start and end where both are seen."""
+    if len({", ".join(e.sql(dialect="spark") for e in window.expressions) for window in windows}) != 1:
+        return  # none, or what Spark itself refuses
+    at, *lengths = windows[0].expressions
+    widths = [_length(e) for e in lengths]
+    if not 1 <= len(widths) <= 3 or None in widths:
+        return
+    size = widths[0] or 0
+    slide, offset = widths[1] if len(widths) > 1 else size, widths[2] if len(widths) > 2 else 0
+    if slide is None or offset is None or not 0 < slide <= size or offset >= slide:
+        return
+    if slide == size:
+        start = _start(at, slide, offset)
+        select.where(exp.Not(this=exp.Is(this=at.copy(), expression=exp.Null())), copy=False)
+    else:
+        _add_windows(select, at, slide, size, offset)
+        start = exp.column(_HOP)
+    end = _parsed(f"TIMESTAMPADD(MICROSECOND, {size}, {start.sql(dialect='spark')})")
+    for window in windows:
+        above = window.parent
+        if isinstance(above, exp.Group):
+            window.replace(start.copy())
+        elif isinstance(above, exp.Dot) and above.name.lower() in ("start", "end"):
+            value = start if above.name.lower() == "start" else end
+            outer = above.parent is select
+            above.replace(exp.alias_(value.copy(), f"window.{above.name}", quoted=True) if outer else value.copy())
+        else:
+            both = _parsed(f"NAMED_STRUCT('start', {start.sql(dialect='spark')}, 'end', {end.sql(dialect='spark')})")
+            window.replace(exp.alias_(both, "window", quoted=True) if above is select else both)
+
+
+def _as_sessions(select: exp.Select) -> None:
+    """SESSION and its companions as Spark's ``session_window``."""
+    for node in _own(select):
+        if _name(node) not in _SESSIONS:
+            continue
+        if len(node.expressions) != 2:
+            raise SqlError(f"{_name(node)} takes a timestamp and an interval: {_name(node)}(ts, INTERVAL '5 minutes')")
+        if select.args.get("group") is None:
+            raise SqlError(f"{_name(node)} goes with GROUP BY SESSION(ts, INTERVAL '5 minutes')")
+        gap = exp.Literal.string(f"{_width(node, node.expressions[1])} microseconds")
+        made: exp.Expr = exp.Anonymous(this="SESSION_WINDOW", expressions=[node.expressions[0].copy(), gap])
+        field = {"SESSION_START": "start", "SESSION_END": "end"}.get(_name(node))
+        node.replace(made if field is None else exp.Dot(this=made, expression=exp.to_identifier(field, quoted=True)))
+
+
 def _spread(select: exp.Select, hops: list[exp.Anonymous]) -> None:
     """A row for each window of the one HOP that the query groups by, and its functions as columns of that row."""
-    used = [n for n in select.find_all(exp.Anonymous) if _name(n) in _HOPS and n.find_ancestor(exp.Select) is select]
+    used = [node for node in _own(select) if _name(node) in _HOPS]
     if not used:
         return
     texts = {", ".join(e.sql(dialect="spark") for e in node.expressions) for node in used}
@@ -57,24 +149,25 @@ def _spread(select: exp.Select, hops: list[exp.Anonymous]) -> None:
         raise SqlError("HOP_START and HOP_END go with one HOP(ts, slide, size) in GROUP BY, with the same arguments")
     if len(used[0].expressions) != 3:
         raise SqlError("HOP takes a timestamp and two intervals: HOP(ts, INTERVAL '1 minute', INTERVAL '5 minutes')")
-    at, slide, size = (
-        used[0].expressions[0].sql(dialect="spark"),
-        *(_width(used[0], e) for e in used[0].expressions[1:]),
-    )
+    slide, size = (_width(used[0], e) for e in used[0].expressions[1:])
+    _add_windows(select, used[0].expressions[0], slide, size)
+    for node in used:
+        end = _parsed(f"TIMESTAMPADD(MICROSECOND, {size}, {_HOP})")
+        node.replace(end if _name(node) == "HOP_END" else exp.column(_HOP))
+
+
+def _add_windows(select: exp.Select, at: exp.Expr, slide: int, size: int, offset: int = 0) -> None:
+    """A row for each window that holds the row's time, with the window's start in a column."""
     count = -(-size // slide)
     if count > _MOST_WINDOWS:
         raise SqlError(f"HOP with {count} windows for each row: {_MOST_WINDOWS} are the most")
-    first = f"TIMESTAMPADD(MICROSECOND, -PMOD(UNIX_MICROS(CAST({at} AS TIMESTAMP)), {slide}), {at})"
+    time, first = at.sql(dialect="spark"), _start(at, slide, offset).sql(dialect="spark")
     starts = [f"TIMESTAMPADD(MICROSECOND, -{slide * number}, {first})" for number in range(count)]
     if size % slide:  # the earliest of them may have ended
-        starts[-1] = f"IF(TIMESTAMPADD(MICROSECOND, {size}, {starts[-1]}) > {at}, {starts[-1]}, NULL)"
+        starts[-1] = f"IF(TIMESTAMPADD(MICROSECOND, {size}, {starts[-1]}) > {time}, {starts[-1]}, NULL)"
     windows = f"EXPLODE(ARRAY_COMPACT(ARRAY({', '.join(starts)})))"
-    made: exp.Expr = exp.maybe_parse(f"SELECT 1 FROM t LATERAL VIEW {windows} __hops AS {_HOP}", dialect="spark")
+    made = _parsed(f"SELECT 1 FROM t LATERAL VIEW {windows} __hops AS {_HOP}")
     select.set("laterals", [*select.args.get("laterals", []), *made.args["laterals"]])
-    for node in used:
-        start = exp.column(_HOP)
-        end: exp.Expr = exp.maybe_parse(f"TIMESTAMPADD(MICROSECOND, {size}, {_HOP})", dialect="spark")
-        node.replace(end if _name(node) == "HOP_END" else start)
 
 
 def _name(node: exp.Anonymous) -> str:
@@ -82,7 +175,7 @@ def _name(node: exp.Anonymous) -> str:
 
 
 def _order_by_event_time(select: exp.Select, at: exp.Expr) -> None:
-    for node in list(select.find_all(exp.FirstValue, exp.LastValue, exp.First, exp.Last)):
+    for node in list(select.find_all(*_BY_TIME)):
         if node.find_ancestor(exp.Select) is not select or isinstance(node.parent, exp.Window):
             continue
         if isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) or node.expressions:
@@ -109,10 +202,28 @@ def _window_bound(node: exp.Anonymous) -> exp.Expr:
     if len(node.expressions) != 2:
         raise SqlError(f"{_name(node)} takes a timestamp and an interval: {_name(node)}(ts, INTERVAL '1 minute')")
     at, width = node.expressions[0], _width(node, node.expressions[1])
+    start = _start(at, width)
+    if _name(node) != "TUMBLE_END":
+        return start
+    return _parsed(f"TIMESTAMPADD(MICROSECOND, {width}, {start.sql(dialect='spark')})")
+
+
+def _start(at: exp.Expr, width: int, offset: int = 0) -> exp.Expr:
+    """The start of the latest window of the width, counted from the Unix epoch, that holds a time."""
     text = at.sql(dialect="spark")
-    start = f"TIMESTAMPADD(MICROSECOND, -PMOD(UNIX_MICROS(CAST({text} AS TIMESTAMP)), {width}), {text})"
-    bound = start if _name(node) != "TUMBLE_END" else f"TIMESTAMPADD(MICROSECOND, {width}, {start})"
-    return exp.maybe_parse(bound, dialect="spark")
+    micros = f"UNIX_MICROS(CAST({text} AS TIMESTAMP))" + (f" - {offset}" if offset else "")
+    return _parsed(f"TIMESTAMPADD(MICROSECOND, -PMOD({micros}, {width}), {text})")
+
+
+def _parsed(text: str) -> exp.Expr:
+    return exp.maybe_parse(text, dialect="spark")
+
+
+def _length(e: exp.Expr) -> int | None:
+    """A length as Spark's windows take it: a text, or a number of microseconds."""
+    if not isinstance(e, exp.Literal):
+        return None
+    return microseconds(e.this.lower().removeprefix("interval ")) if e.is_string else int(e.this)
 
 
 def _width(node: exp.Anonymous, interval: exp.Expr) -> int:

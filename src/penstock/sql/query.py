@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, TokenError
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.determined import determine, is_open
 from penstock.sql.dialect import SparkSql
-from penstock.sql.event_time import rewrite_event_time, uses_event_time
+from penstock.sql.event_time import rewrite_event_time, uses_event_time, uses_windows
 from penstock.sql.lexer import error_at, tokenize
 
 # sqlglot warns on standard error about statements it hands through; what matters to the user is raised here instead.
@@ -37,7 +37,7 @@ def parse_written(text: str) -> exp.Expr:
 
 
 def _in_spark_terms(tree: exp.Query) -> exp.Query:
-    tree = rewrite_event_time(tree) if uses_event_time(tree) else tree
+    tree = rewrite_event_time(tree) if uses_event_time(tree) or uses_windows(tree) else tree
     return determine(tree) if is_open(tree) else tree
 
 

@@ -1,0 +1,58 @@
+"""Sessions: groups of rows that follow each other within a gap, apart for each value of the other keys.
+
+batch:  S(R)
+delta:  S(R.post by K) - the stored rows of K,   where K are the other keys of the rows that changed
+reads:  the delta, all rows with the touched keys, and the stored rows of them
+
+Where sessions begin and end depends on their neighbours, so a touched key's sessions are all made anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from penstock.ivm import rules
+from penstock.ivm.context import Context, Moment
+from penstock.ivm.keyed import Keyed, Stored, replaced
+from penstock.ivm.materialize import Materialized, Materializer
+from penstock.ivm.touched import touched
+from penstock.plan.operators import Sessions, render
+from penstock.storage.zset import Rows, plain_rows
+
+
+def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
+    """All sessions at a moment, as the node's table stores them."""
+    op = _body(layout)
+    return layout.project(_computed(op, rules.evaluate(op.child, context, moment)))
+
+
+def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
+    op = _body(layout)
+    change = rules.delta(op.child, context)
+    if change is None:
+        return None
+    groups = touched(change, op.partition, materializer)
+    rows = rules.evaluate(op.child, context, "post")
+    if groups is not None:
+        rows = replace(rows, frame=groups.of(rows.frame))
+    anew = Rows(layout.project(_computed(op, rows)), small=rows.small)
+    return replaced(layout, stored, groups, anew, materializer)
+
+
+def _body(layout: Keyed) -> Sessions:
+    body = layout.node.body
+    assert isinstance(body, Sessions)
+    return body
+
+
+def _computed(op: Sessions, rows: Rows) -> DataFrame:
+    """The sessions of some rows: their keys under the names of the columns below too, and their measures."""
+    frame = plain_rows(rows)
+    frame = frame.coalesce(1) if rows.small else frame
+    below = [name for name in op.partition if name not in {key for key, _ in op.keys}]
+    keys = [F.expr(render(e)).alias(name) for name, e in op.keys]
+    measures = [F.expr(render(e)).alias(name) for name, e in op.measures] or [F.count("*").alias("__count")]
+    return frame.groupBy(*below, *keys).agg(*measures)

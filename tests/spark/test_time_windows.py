@@ -1,0 +1,96 @@
+"""Spark's own window() and session_window(), and SESSION: as Spark computes them, kept fresh."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import penstock
+from oracle import after, assert_fresh
+from penstock.errors import SqlError
+
+GAP = "INTERVAL 5 SECONDS"
+VIEWS = {
+    "tumbling": "SELECT window(at, '10 seconds') AS w, COUNT(*) AS n, SUM(v) AS s FROM t "
+    "GROUP BY window(at, '10 seconds')",
+    "fields": "SELECT k, window.start, window.end AS till, MIN(v) AS low FROM t GROUP BY k, window(at, '10 seconds') "
+    "HAVING window.start > TIMESTAMP '1970-01-01 00:00:05'",
+    "sliding": "SELECT window, MAX(v) AS high FROM t GROUP BY window(at, '10 seconds', '4 seconds')",
+    "shifted": "SELECT window(at, '8 seconds', '4 seconds', '1 second').start AS s, k, COUNT(v) AS n FROM t "
+    "GROUP BY 1, k",
+    "sessions": "SELECT k, session_window.start, session_window.end, COUNT(*) AS n, COUNT(DISTINCT v) AS d, "
+    "AVG(v) AS a FROM t GROUP BY k, session_window(at, '5 seconds')",
+    "alone": "SELECT session_window(at, '2 seconds') AS w, COUNT(*) AS n FROM t GROUP BY w",
+    "spoken": f"SELECT SESSION_START(at, {GAP}) AS b, SESSION_END(at, {GAP}) AS e, UPPER(k) AS u, FIRST_VALUE(v) AS f, "
+    f"LAST_VALUE(v) AS l FROM t GROUP BY SESSION(at, {GAP}), UPPER(k) HAVING COUNT(*) > 1",
+    "joined": "SELECT n.name, session_window(t.at, '5 seconds').start AS b, SUM(t.v) AS s FROM t JOIN n ON n.k = t.k "
+    "WHERE t.v IS NOT NULL GROUP BY n.name, session_window(t.at, '5 seconds')",
+}  # fmt: skip
+
+
+@pytest.fixture
+def windows(db: penstock.Database) -> penstock.Database:
+    db.sql("CREATE TABLE t (id INT, k STRING, at TIMESTAMP, v INT)")
+    db.sql("CREATE TABLE n (k STRING, name STRING)")
+    db.sql("INSERT INTO n VALUES ('a', 'x'), ('b', 'x'), ('c', 'y'), (NULL, 'z')")
+    return db
+
+
+def test_the_windows_of_spark(windows: penstock.Database) -> None:
+    random_ = random.Random(5)
+
+    def row(number: int) -> str:
+        key = random_.choice(["'a'", "'b'", "'c'", "'A'", "NULL"])
+        time = random_.choice([f"TIMESTAMP_MILLIS({500 * random_.randrange(120)})"] * 9 + ["NULL"])
+        return f"({number}, {key}, {time}, {random_.choice(['NULL', '1', '2', '3'])})"
+
+    for name, query in VIEWS.items():
+        windows.sql(f"CREATE MATERIALIZED VIEW {name} AS {query} REFRESH POLICY INCREMENTAL STRICT")
+    windows.sql("CREATE MATERIALIZED VIEW per_key AS SELECT k, SUM(n) AS n FROM sessions GROUP BY k")
+    actions = ("INCREMENTAL", "NO_DATA")
+    after(windows, f"INSERT INTO t VALUES {', '.join(row(i) for i in range(40))}", action=actions)
+    changes = [
+        [f"INSERT INTO t VALUES {', '.join(row(i) for i in range(40, 46))}"],
+        ["DELETE FROM t WHERE id % 5 = 1"],  # sessions fall apart
+        ["UPDATE t SET at = at + INTERVAL 3 SECONDS WHERE id % 4 = 0", "UPDATE n SET name = 'y' WHERE k = 'a'"],
+        ["INSERT INTO t VALUES (90, 'd', TIMESTAMP_MILLIS(-7500), 1)", "UPDATE t SET k = 'b' WHERE k = 'c'"],
+        ["DELETE FROM t WHERE k = 'b'", f"INSERT INTO t VALUES {row(91)}"],
+        ["DELETE FROM t"],
+    ]
+    for statements in changes:
+        after(windows, *statements, action=actions)
+
+
+def test_sessions_that_have_ended(windows: penstock.Database) -> None:
+    """A session ends when the watermark has passed its last row by more than the gap."""
+    windows.sql("ALTER TABLE t SET WATERMARK FOR at AS at")
+    windows.sql(
+        f"CREATE MATERIALIZED VIEW visits AS SELECT k, SESSION_START(at, {GAP}) AS b, COUNT(*) AS n FROM t "
+        f"GROUP BY k, SESSION(at, {GAP}) EMIT AFTER WATERMARK"
+    )
+    windows.sql(
+        "CREATE MATERIALIZED VIEW tens AS SELECT window.start, COUNT(*) AS n FROM t GROUP BY window(at, '10 seconds') "
+        "EMIT AFTER WATERMARK"
+    )
+    seen = []
+    for second, key in ((0, "a"), (4, "a"), (5, "b"), (9, "b"), (10, "c"), (15, "c"), (30, "d")):
+        windows.sql(f"INSERT INTO t VALUES (1, '{key}', TIMESTAMP_SECONDS({second}), 1)")
+        assert windows.refresh()["visits"].rows_deleted == 0
+        assert_fresh(windows, "visits")
+        assert_fresh(windows, "tens")
+        seen.append(sorted((row.k, row.n) for row in windows.table("visits").collect()))
+    assert seen == [[], [], [], [], [("a", 2)], [("a", 2), ("b", 2)], [("a", 2), ("b", 2), ("c", 2)]]
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("SELECT SESSION_START(at, INTERVAL 1 SECOND) AS s FROM t", "goes with GROUP BY SESSION"),
+        ("SELECT COUNT(*) AS n FROM t GROUP BY SESSION(at)", "takes a timestamp and an interval"),
+        ("SELECT COUNT(*) AS n FROM t GROUP BY SESSION(at, INTERVAL 1 MONTH)", "an interval of fixed length"),
+    ],
+)
+def test_sessions_that_make_no_sense(windows: penstock.Database, query: str, problem: str) -> None:
+    with pytest.raises(SqlError, match=problem):
+        windows.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
