@@ -1,6 +1,6 @@
 """Penstock keeps SQL materialized views fresh on Apache Spark and Delta Lake by work in proportion to what changed."""
 
-from penstock.database import Database, Done, Snapshot, connect
+from penstock.database import Database, Done, connect
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -35,7 +35,6 @@ __all__ = [
     "QueryError",
     "RefreshError",
     "RetentionError",
-    "Snapshot",
     "SourceError",
     "SparkError",
     "SqlError",

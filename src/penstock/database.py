@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog import Catalog, HistoryRecord
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
+from penstock.engine.options import check_options, choice, emission, length, plain_name
 from penstock.engine.report import counted
-from penstock.errors import DefinitionError, InternalError, NotSupportedError, PenstockError, WarehouseError
+from penstock.errors import InternalError, NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
 from penstock.observe.explain import explain as explain_view
 from penstock.observe.graph import Graph
@@ -41,40 +42,6 @@ class Done:
 
     def __str__(self) -> str:
         return self.message
-
-
-class Snapshot:
-    """A moment of a warehouse: views at an epoch, tables as the epoch read them. It can only be read."""
-
-    def __init__(self, reader: Reader):
-        self._reader = reader
-
-    @property
-    def epoch(self) -> int:
-        return self._reader.moment.epoch
-
-    def sql(self, text: str) -> DataFrame:
-        """Run a query."""
-        from penstock.engine.relations import run_query
-        from penstock.sql.parser import parse
-
-        if not isinstance(parse(text), s.Query):
-            raise NotSupportedError("a snapshot can only be read: run statements with db.sql(..).")
-        return run_query(self._reader.spark(), text, self._reader.table)
-
-    def table(self, name: str) -> DataFrame:
-        return self._reader.table(name)
-
-    def __enter__(self) -> Snapshot:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    def __repr__(self) -> str:
-        return f"<penstock.Snapshot of epoch {self.epoch}>"
 
 
 def connect(
@@ -201,12 +168,12 @@ class Database:
         world = self._catalog.world()
         return newest(self.spark, world, world.resolve(name))
 
-    def snapshot(self, epoch: int | None = None) -> Snapshot:
+    def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""
         from penstock.engine.snapshots import Reader, moment_at
 
         self._check_open()
-        return Snapshot(Reader(lambda: self.spark, moment_at(self._catalog, epoch=epoch)))
+        return Reader(lambda: self.spark, moment_at(self._catalog, epoch=epoch))
 
     def changes(self, name: str, since: int, until: int | None = None) -> DataFrame:
         """A view's rows that came and went between two epochs (up to the newest), with their ``__weight``."""
@@ -260,7 +227,7 @@ class Database:
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""
-        self._tables.register(_plain_name(name), os.fspath(path))
+        self._tables.register(plain_name(name), os.fspath(path))
 
     def create_view(
         self,
@@ -287,14 +254,14 @@ class Database:
     ) -> Report | None:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
         self._check_open()
-        _check_options(refresh, policy, target_lag)
+        check_options(refresh, policy, target_lag)
         options = s.Options(
-            _choice("consistency", consistency), _choice("schedule_policy", schedule_policy),
-            *_emission(emit, emit_every), _length("allow_lateness", allow_lateness),
+            choice("consistency", consistency), choice("schedule_policy", schedule_policy),
+            *emission(emit, emit_every), length("allow_lateness", allow_lateness),
         )  # fmt: skip
         return self._engine.create_view(
             s.CreateView(
-                query, _plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
+                query, plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
                 tuple((properties or {}).items()), refresh.upper(), policy.upper(), initialize,
                 s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets), options,
             )
@@ -315,8 +282,8 @@ class Database:
     def _alter(self, change: s.AlterView) -> str | None:
         """Do it; gives a remark when it has no effect."""
         self._check_open()
-        _check_options(change.refresh or "MANUAL", change.policy or "AUTO", None)
-        consistency, schedule = _choice("consistency", change.consistency), _choice("schedule_policy", change.schedule)
+        check_options(change.refresh or "MANUAL", change.policy or "AUTO", None)
+        consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
         self._catalog.world().view_key(change.name)
         if change.policy is not None:
             self._engine.set_policy(change.name, change.policy.upper())
@@ -346,7 +313,7 @@ class Database:
     def checkpoint(self, name: str) -> int:
         """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
         self._check_open()
-        return Checkpoints(self._catalog).add(_plain_name(name)).epoch
+        return Checkpoints(self._catalog).add(plain_name(name)).epoch
 
     def checkpoints(self) -> list[Checkpoint]:
         self._check_open()
@@ -483,42 +450,3 @@ class Database:
             case _:
                 raise InternalError(f"no way to run {type(statement).__name__}")
         return as_frame(self.spark, listing.ddl, listing.rows)
-
-
-def _plain_name(name: str) -> str:
-    if not re.fullmatch(r"[^`.\s]+", name):
-        raise DefinitionError(f"{name!r} cannot be a name: it must not be empty or contain dots, spaces or backticks.")
-    return name
-
-
-def _emission(emit: str, every: str | None) -> tuple[str, int | None]:
-    kinds = (s.ON_UPDATE, s.AFTER_WATERMARK, s.PERIODICALLY)
-    if emit.upper() not in kinds:
-        raise DefinitionError(f"emit is one of {', '.join(map(repr, kinds))}, not {emit!r}.")
-    if (emit.upper() == s.PERIODICALLY) != (every is not None):
-        raise DefinitionError(f"emit={s.PERIODICALLY!r} goes with emit_every='5 seconds', say, and only with it.")
-    return emit.upper(), _length("emit_every", every)
-
-
-def _length(name: str, text: str | None) -> int | None:
-    from penstock.sql.intervals import microseconds
-
-    length = None if text is None else microseconds(text)
-    if text is not None and length is None:
-        raise DefinitionError(f"{name} is a length of time such as '5 seconds', not {text!r}.")
-    return length
-
-
-def _choice(name: str, value: str | None) -> str | None:
-    from penstock.engine.settings import checked
-
-    return None if value is None else checked(name, value)[1]
-
-
-def _check_options(refresh: str, policy: str, target_lag: str | None) -> None:
-    if policy.upper() not in s.POLICIES:
-        raise DefinitionError(f"the policy {policy!r} is unknown. Choose one of {', '.join(s.POLICIES)}.")
-    if refresh.upper() != "MANUAL":
-        raise NotSupportedError(f"REFRESH {refresh} is not supported yet: use MANUAL.")
-    if target_lag is not None:
-        raise NotSupportedError("TARGET LAG is not supported yet: leave target_lag out.")

@@ -7,8 +7,8 @@ does not stop the others; what reads it is skipped and catches up in a later epo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from py4j.protocol import Py4JJavaError
@@ -16,68 +16,28 @@ from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.catalog import Catalog, Frontier, NodeRecord, Publication, World
-from penstock.engine import cost
-from penstock.engine.cost import Estimate
-from penstock.engine.definition import emitted_by, plan_nodes
+from penstock.catalog import Catalog, Frontier, NodeRecord, World
+from penstock.engine.decision import Decision
+from penstock.engine.definition import emitted_by
 from penstock.engine.event_time import Watermarks
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message, counting_jobs
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
-from penstock.errors import DefinitionError, InternalError, PenstockError
+from penstock.engine.steps import Request, Result, Step
+from penstock.errors import PenstockError
 from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.node import Maintained, maintained_node
-from penstock.plan.lateness import Lateness
 from penstock.sql import emission
 from penstock.sql.statements import Placement
-from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
-from penstock.storage.changes import Extent, extent, may_have_changed
+from penstock.storage.apply import TableChange, apply_change, replace_all
+from penstock.storage.changes import Extent
 from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest
-from penstock.storage.reader import columns_by_name, quoted, read_snapshot, schema_of
+from penstock.storage.reader import quoted, read_snapshot
 from penstock.storage.view_table import create_table, restore
 from penstock.storage.zset import WEIGHT, Delta, weighted
-
-
-@dataclass
-class Request:
-    """What to refresh: nodes in graph order (inputs before readers), those to recompute, those that others hold."""
-
-    nodes: list[str]
-    recompute: Collection[str] = ()
-    held: Collection[str] = ()
-    waiting: Collection[str] = ()
-    """Nodes that are not to change yet: EMIT PERIODICALLY."""
-    replayed: Collection[str] = ()
-    """Nodes with late rows, which are to be taken after all."""
-
-
-@dataclass
-class Step:
-    """One node in one epoch."""
-
-    node: NodeRecord
-    action: str
-    reason: str
-    maintained: Maintained | None
-    since: dict[str, int]
-    estimate: Estimate | None = None
-    applied: Applied | None = None
-    inserted: int = 0
-    deleted: int = 0
-    replayed: bool = False
-
-
-@dataclass
-class Result:
-    """What an epoch did: reports by node, and what is to be published."""
-
-    number: int | None
-    reports: dict[str, ViewReport] = field(default_factory=dict)
-    publication: Publication = field(default_factory=Publication)
 
 
 class Epoch:
@@ -93,6 +53,7 @@ class Epoch:
         self._relations: dict[str, Relation] = {}
         self._graph = world.nodes_graph()
         self._watermarks = Watermarks(self._session, world)
+        self._decision = Decision(catalog, world, self._relations, self._watermarks)
 
     def run(self, request: Request, progress: Callable[[str], None]) -> Result:
         """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published."""
@@ -204,11 +165,11 @@ class Epoch:
             held = all(r.name in request.held for r in broken)
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
         try:
-            self._check_inputs(node)
-            self._watermarks.node(name, {read: self._watermark(read) for read in node.inputs})
+            self._decision.check(node)
+            self._watermarks.node(name, {read: self._decision.watermark(read) for read in node.inputs})
             if name in request.replayed:
-                return Step(node, "INCREMENTAL", "REPLAYED", self._maintained(node), {}, replayed=True)
-            return self._decide(node, name in request.recompute)
+                return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
+            return self._decision.decide(node, name in request.recompute)
         except Exception as problem:
             return self._failed(relation, _as_error(problem))
 
@@ -230,139 +191,6 @@ class Epoch:
         relation.error = problem
         action = step.action if step else "SKIP"
         return ViewReport(relation.name, action, "ERROR", status=FAILED, error=str(problem))
-
-    def _check_inputs(self, node: NodeRecord) -> None:
-        """A source whose columns are no longer those of the definition is an error, not a wrong result."""
-        for relation, columns in node.details["input_types"].items():
-            snapshot = self._relations[relation].after
-            if relation not in self._world.tables or snapshot is None:
-                continue
-            found = {f.name.lower(): f.dataType.simpleString() for f in schema_of(snapshot).fields}
-            for column, data_type in columns.items():
-                now = found.get(column.lower())
-                if now != data_type:
-                    what = "is gone" if now is None else f"is now {now}, not {data_type}"
-                    raise DefinitionError(
-                        f"column {column!r} of table {self._world.display_name(relation)!r} {what}. "
-                        "Run CREATE OR REPLACE MATERIALIZED VIEW with a query that fits."
-                    )
-
-    def _decide(self, node: NodeRecord, recompute: bool) -> Step:
-        """The action, before any row is read. INCREMENTAL may still turn out to be NO_DATA."""
-        frontier = self._world.frontiers.get(node.name, {})
-        since = {name: f.version for name, f in frontier.items() if f.direct}
-        maintained = self._maintained(node)
-
-        def step(action: str, reason: str) -> Step:
-            return Step(node, action, reason, maintained, since)
-
-        if node.version is None:
-            return step("FULL", "INITIAL")
-        if recompute and not node.details.get("late"):  # which rows came late cannot be told any more
-            return step("FULL", "REQUESTED")
-        for name in node.inputs:
-            after = self._relations[name].after
-            assert after is not None
-            known = frontier.get(name)
-            if known is None or known.table_id != after.table_id or known.version > after.version:
-                return step("REINITIALIZE", "SOURCE_REPLACED")
-            if self._columns_replaced(node, name, known.version, after):
-                return step("REINITIALIZE", "SOURCE_REPLACED")
-        if node.details.get("reason_code") == "POLICY_FULL":
-            return step("FULL", "POLICY_FULL")
-        waits = self._released(node)
-        if all(self._unchanged(name, since[name]) for name in node.inputs) and not waits:
-            return step("NO_DATA", "NO_CHANGE")
-        if maintained is None:
-            return step("FULL", str(node.details["reason_code"]))
-        chosen = step("INCREMENTAL", "CHANGED")
-        self._weigh(chosen)
-        return chosen
-
-    def _watermark(self, relation: str) -> int | None:
-        """How far event time has come in an input, after this epoch."""
-        table = self._world.tables.get(relation)
-        if table is None:
-            return self._watermarks.after(relation)
-        after = self._relations[relation].after
-        mark = None if after is None else self._watermarks.table(table, after)
-        return None if mark is None else mark.value
-
-    def _released(self, node: NodeRecord) -> bool:
-        """Whether the watermark has passed the end of windows that the node holds back."""
-        if not node.details.get("held_by_watermark"):
-            return False
-        return self._watermarks.before(node.name) != self._watermarks.after(node.name)
-
-    def _columns_replaced(self, node: NodeRecord, name: str, since: int, after: Snapshot) -> bool:
-        """Whether another column has the name of one that the node reads: renamed or dropped, and added again."""
-        if name not in self._world.tables or since == after.version or not columns_by_name(after):
-            return False
-        try:
-            before = columns_by_name(Snapshot(after.path, since))
-        except HistoryGone:
-            return False  # which is found out, and said, when the change is read
-        now = columns_by_name(after)
-        read = [column.lower() for column in node.details["input_types"].get(name, {})]
-        return any(column in before and before[column] != now.get(column) for column in read)
-
-    def _weigh(self, step: Step) -> None:
-        """Under the policy AUTO a change that is too large to be worth maintaining makes the node recompute."""
-        owners = [view for view in self._world.views.values() if step.node.name in view.nodes]
-        if step.maintained is None or step.node.details.get("late") or any(v.policy != "AUTO" for v in owners):
-            return
-        inputs = [self._relations[name] for name in step.node.inputs]
-        rows = sum(r.after.rows for r in inputs if r.after is not None)
-        if rows < cost.LEAST_ROWS:
-            return
-        extents = [self._extent(r, step.since[r.name]) for r in inputs]
-        stored = Snapshot(step.node.path, step.node.version).rows
-        work = cost.Work(
-            step.maintained.kinds, sum(e.added + e.removed for e in extents), rows, stored,
-            appended=not any(e.removed for e in extents), readers=bool(self._graph.readers(step.node.name)),
-            whole=len(owners) == 1 and len(owners[0].nodes) == 1,
-        )  # fmt: skip
-        past = [(r.action, r.seconds, r.details or {}) for r in self._catalog.history(owners[0].key, 20)]
-        step.estimate = cost.estimate(work, cost.Measured.of(past))
-        if step.estimate.choice == "FULL" and work.changed >= cost.LEAST_CHANGED:
-            step.action, step.reason = "FULL", "CHEAPER"
-
-    def _extent(self, relation: Relation, since: int) -> Extent:
-        """About how many rows of an input changed; exactly, if it was maintained in this epoch."""
-        assert relation.after is not None
-        if relation.in_memory and relation.before == since:
-            return relation.extent
-        if relation.after.version == since:
-            return Extent(0, 0)
-        try:
-            return extent(Snapshot(relation.path, since), relation.after)
-        except HistoryGone:
-            return Extent(relation.after.rows, relation.after.rows)
-
-    def _unchanged(self, name: str, since: int) -> bool:
-        """Whether an input is known, without reading anything, to be as the node left it."""
-        relation = self._relations[name]
-        assert relation.after is not None
-        if relation.in_memory and relation.before == since:
-            return relation.delta is None
-        return not may_have_changed(relation.after, since)
-
-    def _maintained(self, node: NodeRecord) -> Maintained | None:
-        """The node's plan, made again from the view's query; None for a node that always recomputes."""
-        if not node.details["incremental"]:
-            return None
-        view = next(v for v in self._world.views.values() if node.name in v.nodes)
-        own = self._world.nodes[view.key]
-        schemas = {name: tuple(columns) for name, columns in own.details["schemas"].items()}
-        lateness = tuple(Lateness(*late) for late in own.details.get("lateness", ()))
-        plans = plan_nodes(emitted_by(view), view.key, [name for name, _, _ in view.columns], schemas, lateness)
-        plan = next((p for p in plans if p.name == node.name), None)
-        if plan is None or plan.fingerprint != node.fingerprint:
-            raise InternalError(
-                f"view {view.name!r} was planned by another version of Penstock. "
-                "Run CREATE OR REPLACE MATERIALIZED VIEW with the same query."
-            )
-        return maintained_node(plan, node.details["types"])
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 
@@ -389,7 +217,7 @@ class Epoch:
     def _maintain(self, step: Step, relation: Relation) -> None:
         assert step.maintained is not None
         context = self._context(step)
-        if not any(context.changed(name) for name in step.node.inputs) and not self._released(step.node):
+        if not any(context.changed(name) for name in step.node.inputs) and not self._decision.released(step.node):
             step.action, step.reason = "NO_DATA", "NO_CHANGE"
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from types import TracebackType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,9 +16,11 @@ from pyspark.sql import functions as F
 from penstock.catalog import Catalog, Moment, World
 from penstock.engine.relations import published, read_keys, run_query
 from penstock.engine.settings import value_of
-from penstock.errors import DefinitionError, NotFoundError, RetentionError, SqlError
+from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.intervals import described, microseconds
+from penstock.sql.parser import parse
+from penstock.sql.statements import Query
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import HistoryGone, Snapshot, version_at
 from penstock.storage.reader import quoted, read_snapshot
@@ -26,13 +29,35 @@ from penstock.storage.zset import WEIGHT, consolidate
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads tables and views as of one epoch."""
+    """A moment of a warehouse: views at an epoch, tables as the epoch read them. It can only be read."""
 
     spark: Callable[[], SparkSession]
     moment: Moment
 
+    @property
+    def epoch(self) -> int:
+        return self.moment.epoch
+
+    def sql(self, text: str) -> DataFrame:
+        """Run a query."""
+        if not isinstance(parse(text), Query):
+            raise NotSupportedError("a snapshot can only be read: run statements with db.sql(..).")
+        return run_query(self.spark(), text, self.table)
+
     def table(self, name: str) -> DataFrame:
+        """A table or a view as it was."""
         return self._frame(self.moment.world.resolve(name))
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<snapshot of epoch {self.epoch}>"
 
     def _frame(self, key: str) -> DataFrame:
         world = self.moment.world

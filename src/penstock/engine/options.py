@@ -1,0 +1,45 @@
+"""Options of a view as Python gives them: checked, and in the words of the statements."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.engine.settings import checked
+from penstock.errors import DefinitionError, NotSupportedError
+from penstock.sql import statements as s
+from penstock.sql.intervals import microseconds
+
+
+def plain_name(name: str) -> str:
+    if not re.fullmatch(r"[^`.\s]+", name):
+        raise DefinitionError(f"{name!r} cannot be a name: it must not be empty or contain dots, spaces or backticks.")
+    return name
+
+
+def emission(emit: str, every: str | None) -> tuple[str, int | None]:
+    kinds = (s.ON_UPDATE, s.AFTER_WATERMARK, s.PERIODICALLY)
+    if emit.upper() not in kinds:
+        raise DefinitionError(f"emit is one of {', '.join(map(repr, kinds))}, not {emit!r}.")
+    if (emit.upper() == s.PERIODICALLY) != (every is not None):
+        raise DefinitionError(f"emit={s.PERIODICALLY!r} goes with emit_every='5 seconds', say, and only with it.")
+    return emit.upper(), length("emit_every", every)
+
+
+def length(name: str, text: str | None) -> int | None:
+    micros = None if text is None else microseconds(text)
+    if text is not None and micros is None:
+        raise DefinitionError(f"{name} is a length of time such as '5 seconds', not {text!r}.")
+    return micros
+
+
+def choice(name: str, value: str | None) -> str | None:
+    return None if value is None else checked(name, value)[1]
+
+
+def check_options(refresh: str, policy: str, target_lag: str | None) -> None:
+    if policy.upper() not in s.POLICIES:
+        raise DefinitionError(f"the policy {policy!r} is unknown. Choose one of {', '.join(s.POLICIES)}.")
+    if refresh.upper() != "MANUAL":
+        raise NotSupportedError(f"REFRESH {refresh} is not supported yet: use MANUAL.")
+    if target_lag is not None:
+        raise NotSupportedError("TARGET LAG is not supported yet: leave target_lag out.")

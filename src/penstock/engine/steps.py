@@ -1,0 +1,50 @@
+"""What an epoch is asked for, what it does with each node, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from penstock.catalog import NodeRecord, Publication
+from penstock.engine.cost import Estimate
+from penstock.engine.report import ViewReport
+from penstock.ivm.node import Maintained
+from penstock.storage.apply import Applied
+
+
+@dataclass
+class Request:
+    """What to refresh: nodes in graph order (inputs before readers), those to recompute, those that others hold."""
+
+    nodes: list[str]
+    recompute: Collection[str] = ()
+    held: Collection[str] = ()
+    waiting: Collection[str] = ()
+    """Nodes that are not to change yet: EMIT PERIODICALLY."""
+    replayed: Collection[str] = ()
+    """Nodes with late rows, which are to be taken after all."""
+
+
+@dataclass
+class Step:
+    """One node in one epoch."""
+
+    node: NodeRecord
+    action: str
+    reason: str
+    maintained: Maintained | None
+    since: dict[str, int]
+    estimate: Estimate | None = None
+    applied: Applied | None = None
+    inserted: int = 0
+    deleted: int = 0
+    replayed: bool = False
+
+
+@dataclass
+class Result:
+    """What an epoch did: reports by node, and what is to be published."""
+
+    number: int | None
+    reports: dict[str, ViewReport] = field(default_factory=dict)
+    publication: Publication = field(default_factory=Publication)
