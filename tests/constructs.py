@@ -327,6 +327,27 @@ CONSTRUCTS: list[Construct] = [
         ),
     ),
     *_(
+        "Windows of time",
+        (
+            "TUMBLE",
+            "SELECT TUMBLE_START(ts, INTERVAL 1 DAY) AS day, LAST_VALUE(x) AS x FROM t GROUP BY TUMBLE(ts, INTERVAL 1 DAY)",
+        ),
+        (
+            "HOP",
+            "SELECT HOP_START(ts, INTERVAL 1 DAY, INTERVAL 2 DAYS) AS day, k, COUNT(*) AS n FROM t "
+            "GROUP BY HOP(ts, INTERVAL 1 DAY, INTERVAL 2 DAYS), k",
+        ),
+        ("window(..)", "SELECT window.start, window.end, SUM(y) AS y FROM t GROUP BY window(ts, '6 hours')"),
+        (
+            "SESSION",
+            "SELECT k, SESSION_START(ts, INTERVAL 2 HOURS) AS s, MAX(x) AS x FROM t GROUP BY k, SESSION(ts, INTERVAL 2 HOURS)",
+        ),
+        (
+            "session_window(..)",
+            "SELECT g, session_window, COUNT(DISTINCT k) AS n FROM t GROUP BY g, session_window(ts, '1 hour')",
+        ),
+    ),
+    *_(
         "Always recomputed",
         ("LIMIT without ORDER BY", "SELECT COUNT(*) AS n FROM (SELECT id FROM t LIMIT 3)", "LIMIT"),
         (
