@@ -90,9 +90,10 @@ def create_views(db: penstock.Database, scale: float) -> dict[int, str]:
     for number in QUERIES:
         try:
             # Whether recomputing would be cheaper is not the question here, so it is not left to AUTO.
-            db.create_view(view_name(number), query(number, scale), policy="INCREMENTAL STRICT")
+            db.create_view(view_name(number), query(number, scale), policy="INCREMENTAL STRICT", initialize=False)
         except penstock.PenstockError as error:
             problems[number] = str(error)
+    db.refresh()
     return problems
 
 

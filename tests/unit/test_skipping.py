@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.skipping import files_near
+from penstock.storage.skipping import files_near, rows_near
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123_456, tzinfo=timezone.utc)
 
@@ -49,3 +49,12 @@ def test_what_bounds_do_not_tell(table: Snapshot) -> None:
 def test_a_table_without_files(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), pa.table({"id": pa.array([], pa.int64())}))
     assert files_near(Snapshot(str(tmp_path)), pa.table({"id": pa.array([1], pa.int64())}), {"id": "id"}) == ()
+
+
+def test_rows_are_expected_where_the_keys_reach(table: Snapshot) -> None:
+    ids = {"id": "id"}
+    assert rows_near(table, pa.table({"id": pa.array([0, 29], pa.int64())}), ids) == 30
+    assert 4 <= rows_near(table, pa.table({"id": pa.array([12, 15], pa.int64())}), ids) <= 5
+    assert rows_near(table, pa.table({"id": pa.array([99], pa.int64())}), ids) == 0
+    assert rows_near(table, pa.table({"id": pa.array([1, None], pa.int64())}), ids) == 30, "NULL may be anywhere"
+    assert rows_near(table, pa.table({"name": ["n1"]}), {"name": "name"}) == 30, "texts are not compared"

@@ -20,7 +20,7 @@ from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.touched import Touched, renamed, touched
+from penstock.ivm.touched import Touched, reach_of, renamed, touched
 from penstock.plan.operators import Aggregate, Distinct, names_in, render
 from penstock.storage.frames import grouped, select
 from penstock.storage.reader import quoted
@@ -40,11 +40,12 @@ def delta(layout: Layout, context: Context, stored: Stored, materializer: Materi
     change = rules.delta(_body(layout).child, context)
     if change is None:
         return None
-    known = renamed(change.known, [(name, e) for name, e, _ in layout.keys])
-    rows = replace(change, frame=_arguments(layout, change.frame, WEIGHT), known=known)
+    keys = [(name, e) for name, e, _ in layout.keys]
+    rows = replace(change, frame=_arguments(layout, change.frame, WEIGHT), known=renamed(change.known, keys))
+    reach = reach_of(change.known, keys)
     if layout.mergeable:
-        return _merge(layout, context, rows, stored, materializer)
-    return _recompute(layout, context, rows, stored, materializer)
+        return _merge(layout, context, rows, reach, stored, materializer)
+    return _recompute(layout, context, rows, reach, stored, materializer)
 
 
 def _body(layout: Layout) -> Aggregate:
@@ -120,12 +121,20 @@ def _valued(layout: Layout, groups: DataFrame, *more: str) -> DataFrame:
 # -- by merging -------------------------------------------------------------------------------------------------------
 
 
-def _merge(layout: Layout, context: Context, change: Delta, stored: Stored, materializer: Materializer) -> Materialized:
+def _merge(
+    layout: Layout,
+    context: Context,
+    change: Delta,
+    reach: pa.Table | None,
+    stored: Stored,
+    materializer: Materializer,
+) -> Materialized:
     extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if not change.append_only else []
     partials = _partials_of(layout, change, extremes)
     few = change.small or change.few
-    if few and stored.tiny:
-        merged = _merged(layout, partials, _under_keys(layout, stored.frame), extremes, one=change.small)
+    near = stored.within(reach, {stored_as: name for name, _, stored_as in layout.keys}) if few else stored
+    if few and near.tiny:
+        merged = _merged(layout, partials, _under_keys(layout, near.frame), extremes, one=change.small)
         result = materializer.materialize(merged, few=True, little=change.little)
     else:
         known = materializer.materialize(partials, few=few, little=change.little)
@@ -245,8 +254,13 @@ def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Row
 
 
 def _recompute(
-    layout: Layout, context: Context, change: Delta, stored: Stored, materializer: Materializer
+    layout: Layout,
+    context: Context,
+    change: Delta,
+    reach: pa.Table | None,
+    stored: Stored,
+    materializer: Materializer,
 ) -> Materialized:
     keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys))
-    groups = touched(change, keyed.names, materializer)
+    groups = touched(change, keyed.names, materializer, reach)
     return replaced(keyed, stored, groups, _from_child(layout, context, groups), materializer)

@@ -21,10 +21,11 @@ from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
 from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage.bounded import Span, superset
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import select
 from penstock.storage.reader import quoted, read_files, read_snapshot
-from penstock.storage.skipping import files_near
+from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import Rows, add, consolidate, weighted
 
 _TINY_ROWS = 10_000
@@ -38,15 +39,23 @@ class Stored:
     snapshot: Snapshot
     files: tuple[DataFile, ...] | None = None
     """Those of the table's files that are of interest; None: all of them."""
+    condition: str | None = None
+    """What all rows of interest fulfil."""
+    expected: int | None = None
+    """About how many rows do."""
 
     @cached_property
     def frame(self) -> DataFrame:
         if self.files is None:
-            return read_snapshot(self.spark, self.snapshot)
-        return read_files(self.spark, self.snapshot, [file.path for file in self.files])
+            frame = read_snapshot(self.spark, self.snapshot)
+        else:
+            frame = read_files(self.spark, self.snapshot, [file.path for file in self.files])
+        return frame if self.condition is None else frame.where(self.condition)
 
     @property
     def rows(self) -> int:
+        if self.expected is not None:
+            return self.expected
         return self.snapshot.rows if self.files is None else sum(file.rows or 0 for file in self.files)
 
     def near(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored:
@@ -54,6 +63,21 @@ class Stored:
         if keys is None or not self.snapshot.plain:
             return self
         return replace(self, files=files_near(self.snapshot, keys, columns))
+
+    def holding(self, groups: Touched, columns: Mapping[str, str]) -> Stored:
+        """The table without what cannot be of the groups."""
+        if groups.keys.table is not None:
+            return self.near(groups.keys.table, columns)
+        return self.within(groups.reach, columns)
+
+    def within(self, reach: pa.Table | None, columns: Mapping[str, str]) -> Stored:
+        """The table's rows between the least and the greatest key; ``columns`` as above."""
+        known = {name: key for name, key in columns.items() if reach is not None and key in reach.column_names}
+        if reach is None or not known or not self.snapshot.plain:
+            return self
+        condition = superset(reach, {key: Span(name) for name, key in known.items()}, listed=False)
+        files, expected = files_near(self.snapshot, reach, known), rows_near(self.snapshot, reach, known)
+        return replace(self, files=files, condition=condition, expected=expected)
 
     @property
     def small(self) -> bool:
@@ -107,7 +131,7 @@ def replaced(
     if groups is None:
         old = keyed.under_keys(stored.frame)
     else:
-        stored = stored.near(groups.keys.table, {stored_as: name for name, stored_as in keyed.keys})
+        stored = stored.holding(groups, {stored_as: name for name, stored_as in keyed.keys})
         old = groups.of(keyed.under_keys(stored.frame))
     old = weighted(old.select(*map(quoted, keyed.stored)), -1)
     change = consolidate(add([old, weighted(anew.frame, 1)]), small=stored.small and anew.small)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     DataType,
@@ -33,6 +34,13 @@ _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TUMBLE = re.compile(r"\w+\(MICROSECOND, -PMOD\(UNIX_MICROS\(CAST\((\w+) AS TIMESTAMP\)\), (\d+)\), \1\)")
 
 
+_ORDERED = (pa.types.is_integer, pa.types.is_date32, pa.types.is_timestamp)
+_LONGEST = {
+    "MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3_600 * 10**6,
+    "DAY": 86_400 * 10**6, "WEEK": 7 * 86_400 * 10**6, "MONTH": 31 * 86_400 * 10**6, "YEAR": 366 * 86_400 * 10**6,
+}  # fmt: skip
+"""Microseconds that a unit has at most."""
+
 _MOST_KNOWN = 1_000
 """Changed rows whose keys are taken as they are; of more, Spark finds those that really changed."""
 
@@ -41,22 +49,26 @@ _MOST_KNOWN = 1_000
 class Touched:
     keys: Materialized
     names: tuple[str, ...]
+    reach: pa.Table | None = None
+    """The least and the greatest of some keys, where the keys are few but were not computed apart."""
 
     @property
     def local(self) -> bool:
-        return self.keys.local
+        """Whether there are few."""
+        return self.keys.local or self.reach is not None
 
     def bounded(self, frame: DataFrame, expressions: Mapping[str, exp.Expr]) -> DataFrame:
         """The frame without rows that cannot have a touched key; the expressions say what the keys are over it."""
         plain = all(isinstance(e, exp.Column) for e in expressions.values())
-        if self.keys.table is None or (plain and self._exact is not None):
+        bounds = self.keys.table if self.keys.table is not None else self.reach
+        if bounds is None or (plain and self._exact is not None):
             return frame
         spans = {}
         for name, expression in expressions.items():
-            span = span_of(expression)
+            span = span_of(expression) if name in bounds.column_names else None
             if span is not None and (span.width is None or _is_time(frame, span.column)):
                 spans[name] = span
-        bound = superset(self.keys.table, spans)
+        bound = superset(bounds, spans, listed=bounds is not self.reach)
         return frame if bound is None else frame.where(bound)
 
     def matching(self, frame: DataFrame) -> DataFrame:
@@ -75,17 +87,61 @@ class Touched:
         return self.matching(self.bounded(frame, {name: column(name) for name in self.names}))
 
 
-def touched(change: Delta, keys: Sequence[str], materializer: Materializer) -> Touched | None:
-    """The keys that a change touches; None when there is one group of everything."""
+def touched(
+    change: Delta, keys: Sequence[str], materializer: Materializer, reach: pa.Table | None = None
+) -> Touched | None:
+    """The keys that a change touches; None when there is one group of everything.
+
+    ``reach``, if known, bounds them: then they need not be computed before what is read for them.
+    """
     if not keys:
         return None
     names, known = tuple(keys), change.known
     if change.small:  # more keys than really changed do no harm, they cost a little
         if known is not None and known.num_rows <= _MOST_KNOWN and set(keys) <= set(known.column_names):
             return Touched(Materialized(change.frame.select(*keys), known.select(keys)), names)
+        if reach is not None:
+            return Touched(Materialized(change.frame.select(*keys), None), names, reach)
         return Touched(materializer.materialize(change.frame.select(*keys), few=True, little=change.little), names)
     rows = change.frame if change.append_only else consolidate(change.frame)
     return Touched(materializer.materialize(rows.select(*keys).distinct(), few=change.few), names)
+
+
+def reach_of(known: pa.Table | None, keys: Iterable[Named]) -> pa.Table | None:
+    """The least and the greatest that some keys can be, told by what is known of a change; None if of no key.
+
+    A window of time begins before the times in it, by its length at most.
+    """
+    found: dict[str, pa.Array] = {}
+    for name, expression in keys if known is not None and known.num_rows else ():
+        span = span_of(expression)
+        if span is None or known is None or span.column not in known.column_names:
+            continue
+        values = known.column(span.column)
+        bounds = _bounds(values, span) if any(kind(values.type) for kind in _ORDERED) else None
+        if bounds is not None:
+            found[name] = bounds
+    length = max((len(values) for values in found.values()), default=0)
+    padded = {
+        name: pa.concat_arrays([v, v.take(pa.array([0] * (length - len(v)), pa.int32()))]) for name, v in found.items()
+    }
+    return pa.table(padded) if padded else None
+
+
+def _bounds(values: pa.ChunkedArray, span: Span) -> pa.Array | None:
+    """The least and the greatest value, the least less the width of a span; and NULL, if it is among them."""
+    if values.null_count == len(values):
+        return None
+    numbers = pa.int32() if pa.types.is_date32(values.type) else values.type
+    numbers = pa.int64() if pa.types.is_timestamp(values.type) else numbers  # Spark knows years that Python does not
+    extremes = pc.min_max(values.cast(numbers))
+    first, last = extremes["min"].as_py(), extremes["max"].as_py()
+    if span.width is not None:
+        if not pa.types.is_timestamp(values.type) or values.type.tz is None:
+            return None
+        amount, unit = span.width.split()
+        first = max(first - int(amount) * _LONGEST[unit], -(2**63))
+    return pa.array([first, last, *([None] if values.null_count else [])], numbers).cast(values.type)
 
 
 def renamed(known: pa.Table | None, outputs: Iterable[Named]) -> pa.Table | None:

@@ -33,15 +33,19 @@ class Span:
     width: str | None = None
 
 
-def superset(keys: pa.Table, spans: Mapping[str, Span]) -> str | None:
+def superset(keys: pa.Table, spans: Mapping[str, Span], *, listed: bool = True) -> str | None:
     """A condition that all rows with these keys fulfil; None when no key can be bounded.
+
+    Without ``listed``, the keys stand for all that lies between them.
 
     >>> superset(pa.table({"k": ["a", "b", "a", None]}), {"k": Span("region")})
     "(`region` IN ('a', 'b') OR `region` IS NULL)"
     >>> superset(pa.table({"k": [date(2024, 5, 1)]}), {"k": Span("at", "1 MONTH")})
     "(`at` >= DATE'2024-05-01' AND `at` < DATE'2024-05-01' + INTERVAL 1 MONTH)"
+    >>> superset(pa.table({"k": [1, 9]}), {"k": Span("n")}, listed=False)
+    '(`n` >= 1 AND `n` <= 9)'
     """
-    parts = [_bound(keys.column(key), span) for key, span in spans.items()]
+    parts = [_bound(keys.column(key), span, listed) for key, span in spans.items()]
     return " AND ".join(part for part in parts if part is not None) or None
 
 
@@ -68,12 +72,10 @@ def exactly(keys: pa.Table) -> str | None:
     return " OR ".join(f"({' AND '.join(row)})" for row in pairs) or "false"
 
 
-def _bound(values: pa.ChunkedArray, span: Span) -> str | None:
+def _bound(values: pa.ChunkedArray, span: Span, listed: bool) -> str | None:
     column = quoted(span.column)
-    if span.width is None:
-        condition = _one_of(values, column) or _between(values, column, None)
-    else:
-        condition = _between(values, column, span.width)
+    condition = _one_of(values, column) if listed and span.width is None else None
+    condition = condition or _between(values, column, span.width)
     if condition is None:
         return None
     missing = f" OR {column} IS NULL" if values.null_count else ""
@@ -94,8 +96,11 @@ def _between(values: pa.ChunkedArray, column: str, width: str | None) -> str | N
     """Not for strings: Spark may sort them by a collation."""
     if not _is_bounded(values.type, _ORDERED):
         return None
-    extremes = pc.min_max(values)
-    literals = _literals(pa.array([extremes["min"].as_py(), extremes["max"].as_py()], values.type).drop_null())
+    try:
+        extremes = pc.min_max(values).as_py()
+    except (ValueError, OverflowError):  # a year that Python does not know
+        return None
+    literals = _literals(pa.array([extremes["min"], extremes["max"]], values.type).drop_null())
     if literals is None:
         return None
     if not literals:

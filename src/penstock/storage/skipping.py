@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,32 +16,52 @@ _TIME_UNIT = 1_000
 
 def files_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -> tuple[DataFile, ...]:
     """The files whose bounds the keys reach into, in every column; ``columns``: of the table to that of the keys."""
+    kept = np.ones(len(snapshot.files), bool)
+    for low, high, first, last in _bounded(snapshot, keys, columns):
+        outside = pc.or_(pc.less(high, first), pc.greater(low, last))
+        kept &= ~np.asarray(pc.fill_null(outside, False).combine_chunks().to_numpy(zero_copy_only=False), bool)
+    return tuple(file for file, near in zip(snapshot.files, kept, strict=True) if near)
+
+
+def rows_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -> int:
+    """About how many rows lie between the least and the greatest of the keys, if a file's values are spread evenly."""
+    shares = np.ones(len(snapshot.files))
+    for low, high, first, last in _bounded(snapshot, keys, columns):
+        begins, ends = (
+            pc.fill_null(pc.cast(bound, pa.float64(), safe=False), np.nan).to_numpy() for bound in (low, high)
+        )
+        common = np.minimum(ends, float(last.as_py())) - np.maximum(begins, float(first.as_py()))
+        width = np.maximum(ends - begins, 1)
+        share = np.where(common < 0, 0.0, np.minimum((common + 1) / width, 1))
+        shares = np.minimum(shares, np.where(np.isnan(share), 1.0, share))
+    return int(sum(share * (file.rows or 0) for share, file in zip(shares, snapshot.files, strict=True)))
+
+
+_Bounds = tuple[pa.ChunkedArray, pa.ChunkedArray, pa.Scalar, pa.Scalar]
+
+
+def _bounded(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -> Iterator[_Bounds]:
+    """For each column that can be bounded: the least and greatest value of each file, and of the keys, as numbers."""
     bounds = snapshot.bounds
-    kept = pa.array([True] * len(snapshot.files), pa.bool_())
     for name, key in columns.items():
+        low_name, high_name = f"min.{name}", f"max.{name}"
         # A name with a dot in it could be taken for a field of a struct.
-        overlap = _overlap(bounds, name, keys.column(key)) if "." not in name else None
-        if overlap is not None:
-            kept = pc.and_(kept, overlap)
-    return tuple(file for file, near in zip(snapshot.files, kept.to_pylist(), strict=True) if near)
+        if "." in name or key not in keys.column_names or not {low_name, high_name} <= set(bounds.column_names):
+            continue
+        values, low, high = keys.column(key), bounds.column(low_name), bounds.column(high_name)
+        if values.null_count or not len(values) or not _comparable(values.type, low.type):
+            continue
+        extremes = pc.min_max(values)
+        first, last = extremes["min"].cast(low.type), extremes["max"].cast(low.type)
+        if pa.types.is_timestamp(low.type):
+            low, high = low.cast(pa.timestamp("us")), high.cast(pa.timestamp("us"))
+            first = pa.scalar(max(first.value - _TIME_UNIT, -(2**63)), pa.int64())
+        wide = pa.int32() if pa.types.is_date(low.type) else pa.int64()
+        yield low.cast(wide).cast(pa.int64()), high.cast(wide).cast(pa.int64()), _number(first), _number(last)
 
 
-def _overlap(bounds: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Array | None:
-    """For each file, whether its rows may have one of the values; None when the log does not say."""
-    low_name, high_name = f"min.{name}", f"max.{name}"
-    if values.null_count or not {low_name, high_name} <= set(bounds.column_names) or not len(values):
-        return None
-    low, high = bounds.column(low_name), bounds.column(high_name)
-    if not _comparable(values.type, low.type):
-        return None
-    extremes = pc.min_max(values)
-    first, last = extremes["min"].cast(low.type), extremes["max"].cast(low.type)
-    if pa.types.is_timestamp(low.type):
-        low, high = low.cast(pa.timestamp("us")).cast(pa.int64()), high.cast(pa.timestamp("us")).cast(pa.int64())
-        first = pa.scalar(max(first.value - _TIME_UNIT, -(2**63)), pa.int64())
-        last = last.cast(pa.int64())
-    outside = pc.or_(pc.less(high, first), pc.greater(low, last))
-    return pc.invert(pc.fill_null(outside, False)).combine_chunks()
+def _number(value: pa.Scalar) -> pa.Scalar:
+    return value.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date(value.type) else value.cast(pa.int64())
 
 
 def _comparable(mine: pa.DataType, theirs: pa.DataType) -> bool:
@@ -48,4 +69,4 @@ def _comparable(mine: pa.DataType, theirs: pa.DataType) -> bool:
     if pa.types.is_timestamp(mine):
         return pa.types.is_timestamp(theirs) and (mine.tz is None) == (theirs.tz is None)
     # A narrower type of the table cannot hold all the keys.
-    return any(kind(mine) and kind(theirs) and mine == theirs for kind in (pa.types.is_integer, pa.types.is_date))
+    return any(kind(mine) and kind(theirs) and mine == theirs for kind in (pa.types.is_integer, pa.types.is_date32))
