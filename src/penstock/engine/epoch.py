@@ -241,7 +241,8 @@ class Epoch:
     ) -> None:
         """Bring the node's table up to date, and hand its change on."""
         base = self._base(step.node, published)
-        table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table)
+        places = change.places if base.version == published.version else None
+        table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table, places)
         step.applied = apply_change(
             self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
         )

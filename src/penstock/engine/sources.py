@@ -173,7 +173,8 @@ class NodeInputs:
 
     def _rows(self, snapshot: Snapshot, scan: Scan) -> Rows:
         frame = read_snapshot(self._spark, snapshot, [stored for _, stored in scan.stored])
-        return Rows(select(frame, *_renamed(scan)), small=snapshot.rows <= SMALL_TABLE_ROWS)
+        rows = snapshot.rows
+        return Rows(select(frame, *_renamed(scan)), small=rows <= SMALL_TABLE_ROWS, most=rows)
 
     def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)

@@ -9,7 +9,7 @@ reads:  the delta and the touched groups of the table; the child's rows of the g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,11 +22,13 @@ from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import Touched, reach_of, renamed, touched
 from penstock.plan.operators import Aggregate, Distinct, names_in, render
-from penstock.storage.frames import grouped, select
-from penstock.storage.reader import quoted
+from penstock.storage.frames import Query, grouped, select
+from penstock.storage.reader import LOCATED, quoted
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
 
 _OLD, _STALE = "__old", "__stale"
+_CHEAP_ROWS = 1_000_000
+"""Rows of the child that are aggregated as fast as their groups are merged."""
 
 
 def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
@@ -41,11 +43,23 @@ def delta(layout: Layout, context: Context, stored: Stored, materializer: Materi
     if change is None:
         return None
     keys = [(name, e) for name, e, _ in layout.keys]
-    rows = replace(change, frame=_arguments(layout, change.frame, WEIGHT), known=renamed(change.known, keys))
-    reach = reach_of(change.known, keys)
-    if layout.mergeable:
-        return _merge(layout, context, rows, reach, stored, materializer)
-    return _recompute(layout, context, rows, reach, stored, materializer)
+    rows = _Change(
+        replace(change, frame=_arguments(layout, change.frame, WEIGHT), known=renamed(change.known, keys)),
+        reach_of(change.known, keys),
+        change.known.num_rows if change.known is not None else None,
+    )
+    if layout.mergeable and not _is_lost_cause(layout, context, rows, stored):
+        return _merge(layout, context, rows, stored, materializer)
+    return _recompute(layout, context, rows, stored, materializer)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of keys and arguments: its rows, between what its keys lie, and how many rows it has at most."""
+
+    rows: Delta
+    reach: pa.Table | None
+    most: int | None
 
 
 def _body(layout: Layout) -> Aggregate:
@@ -108,49 +122,73 @@ def _state_names(layout: Layout) -> list[str]:
 def _finalised(layout: Layout, groups: DataFrame) -> DataFrame:
     """Stored columns from keys and state: measures get their values, then the outputs are projected."""
     columns = _stored_columns(layout)
-    return select(_valued(layout, groups), *[columns[name] for name in layout.stored])
+    return select(select(groups, *_values(layout)), *[columns[name] for name in layout.stored])
 
 
-def _valued(layout: Layout, groups: DataFrame, *more: str) -> DataFrame:
-    """Keys, the measures' values, the state as ``__s0``, .., and ``more``."""
+def _values(layout: Layout) -> list[str]:
+    """Keys, the measures' values, and the state as ``__s0``, .."""
     values = [f"{m.value()} AS {m.name}" for m in layout.measures]
-    state = [f"{quoted(name)} AS __s{i}" for i, name in enumerate(_state_names(layout))]
-    return select(groups, *_keys(layout), *values, *state, *more)
+    return [*_keys(layout), *values, *(f"{quoted(name)} AS __s{i}" for i, name in enumerate(_state_names(layout)))]
 
 
 # -- by merging -------------------------------------------------------------------------------------------------------
 
 
 def _merge(
-    layout: Layout,
-    context: Context,
-    change: Delta,
-    reach: pa.Table | None,
-    stored: Stored,
-    materializer: Materializer,
+    layout: Layout, context: Context, known_change: _Change, stored: Stored, materializer: Materializer
 ) -> Materialized:
-    extremes = [m for m in layout.measures if m.accumulator and m.accumulator.removed] if not change.append_only else []
+    change = known_change.rows
+    extremes = _extremes(layout, change)
     partials = _partials_of(layout, change, extremes)
     few = change.small or change.few
-    near = stored.within(reach, {stored_as: name for name, _, stored_as in layout.keys}) if few else stored
+    beside = LOCATED if few and stored.worth_locating else ()
+    near = stored.within(known_change.reach, {stored_as: name for name, _, stored_as in layout.keys}) if few else stored
     if few and near.tiny:
-        merged = _merged(layout, partials, _under_keys(layout, near.frame), extremes, one=change.small)
-        result = materializer.materialize(merged, few=True, little=change.little)
+        before = _under_keys(layout, near.located if beside else near.frame)
+        merged = _merged(layout, partials, before, extremes, beside, one=change.small)
+        result = materializer.materialize(merged.frame, few=True, little=change.little)
     else:
-        known = materializer.materialize(partials, few=few, little=change.little)
+        known = materializer.materialize(partials.frame, few=few, little=change.little)
         groups = Touched(known, tuple(_keys(layout)))
         if layout.keys:
             stored = stored.near(groups.keys.table, {stored_as: name for name, _, stored_as in layout.keys})
-        before = groups.of(_under_keys(layout, stored.frame)) if layout.keys else stored.frame
-        merged = _merged(layout, known.frame, before, extremes, one=known.local and stored.small)
-        result = materializer.materialize(merged, few=known.local, little=known.little and stored.small)
-    if not (extremes and result.any(_STALE)):
-        return result.without(_STALE)
-    stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
-    anew = _from_child(layout, context, stale)
-    total = add([result.frame.drop(_STALE), weighted(anew.frame, 1)])
-    change_of = consolidate(total, small=result.local and anew.small)
-    return materializer.materialize(change_of, few=result.local, little=result.little and anew.small)
+        table = stored.located if beside else stored.frame
+        before = groups.of(_under_keys(layout, table)) if layout.keys else table
+        merged = _merged(layout, Query.of(known.frame), before, extremes, beside, one=known.local and stored.small)
+        result = materializer.materialize(merged.frame, few=known.local, little=known.little and stored.small)
+    if extremes and result.any(_STALE):
+        stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
+        anew = _from_child(layout, context, stale)
+        new = select(anew.frame, "*", *(f"NULL AS {name}" for name in beside)) if beside else anew.frame
+        total = add([result.frame.drop(_STALE), weighted(new, 1)])
+        change_of = consolidate(total, small=result.local and anew.small, beside=beside)
+        result = materializer.materialize(change_of, few=result.local, little=result.little and anew.small)
+    else:
+        result = result.without(_STALE)
+    return result.placed(stored.snapshot) if beside else result
+
+
+def _extremes(layout: Layout, change: Delta) -> list[MeasureLayout]:
+    """The measures that a removed row may leave without a value."""
+    if change.append_only:
+        return []
+    return [m for m in layout.measures if m.accumulator and m.accumulator.removed]
+
+
+def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: Stored) -> bool:
+    """Whether some group will surely have lost an extreme, so that merging would only come before recomputing.
+
+    An extreme of a group of n rows is the one that was removed once in n times.
+    """
+    extremes = _extremes(layout, change.rows)
+    if not extremes or change.most is None or not layout.keys:
+        return False
+    rows = rules.evaluate(_body(layout).child, context, "post").most
+    if rows is None:
+        return False
+    group = rows / max(stored.snapshot.rows, 1)
+    touched_rows = min(change.most, stored.snapshot.rows) * group
+    return change.most * len(extremes) >= 2 * group and touched_rows <= _CHEAP_ROWS
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:
@@ -168,21 +206,35 @@ def _under_keys(layout: Layout, table: DataFrame) -> DataFrame:
     return select(table, "*", *[f"{quoted(stored)} AS {name}" for name, _, stored in layout.keys])
 
 
-def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> DataFrame:
+def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> Query:
     """The change by group: what it adds to the state, and the extremes of what it removes."""
-    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
+    rows = Query.of(change.frame if change.append_only else consolidate(change.frame, small=change.small))
     texts = _partials(layout) + [_removed(m) for m in extremes]
-    return grouped(rows.coalesce(1) if change.small else rows, _keys(layout), texts)
+    return (rows.in_one() if change.small else rows).grouped(_keys(layout), texts)
 
 
 def _merged(
-    layout: Layout, partials: DataFrame, before: DataFrame, extremes: Sequence[MeasureLayout], *, one: bool
-) -> DataFrame:
-    """The rows of the groups that change: the old with weight -1, the new with +1; stale ones get no new row here."""
+    layout: Layout,
+    partials: Query,
+    before: DataFrame,
+    extremes: Sequence[MeasureLayout],
+    beside: Sequence[str],
+    *,
+    one: bool,
+) -> Query:
+    """The rows of the groups that change: the old with weight -1, the new with +1; stale ones get no new row here.
+
+    Columns ``beside`` of the old rows go with them.
+    """
     state = _state_names(layout)
-    old = f"STRUCT({', '.join(map(quoted, layout.stored))}) AS {_OLD}"
-    before = select(before, *_keys(layout), *map(quoted, state), old)
-    both = partials.unionByName(before, allowMissingColumns=True)
+    old = f"STRUCT({', '.join(map(quoted, [*layout.stored, *beside]))}) AS {_OLD}"
+    types = before.schema
+    removed = [f"__removed_{m.name}" for m in extremes]
+    changes = partials.select(*_keys(layout), *map(quoted, state), f"NULL AS {_OLD}", *removed)
+    present = Query.of(before).select(
+        *_keys(layout), *map(quoted, state), old, *(f"NULL AS {name}" for name in removed)
+    )
+    both = changes.followed_by(present)
     merges = [f"COALESCE(SUM({ROWS}), 0L) AS {ROWS}"]
     merges += [f"CAST({c.part.merge}({quoted(c.stored)}) AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
     for m in extremes:
@@ -190,25 +242,27 @@ def _merged(
         merges.append(f"{_kind(m)}(IF({_OLD} IS NULL, {value}, NULL)) AS __added_{m.name}")
         merges.append(f"{_kind(m)}(__removed_{m.name}) AS __removed_{m.name}")
     merges.append(f"FIRST({_OLD}, true) AS {_OLD}")
-    types = before.schema
     same = " AND ".join(
         f"{identity_of(quoted(name), types[name].dataType)} <=> "
         f"{identity_of(f'{_OLD}.{quoted(name)}', types[name].dataType)}"
         for name in state
     )
-    groups = grouped(both.coalesce(1) if one else both, _keys(layout), merges)
+    groups = (both.in_one() if one else both).grouped(_keys(layout), merges)
     # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
-    marked = select(groups, *_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
+    marked = groups.select(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
     changed = marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
     exists = f"{ROWS} > 0 AND NOT {_STALE}" if layout.keys else f"NOT {_STALE}"
     columns = _stored_columns(layout)
     new = ", ".join(columns[name] for name in layout.stored)
     old = ", ".join(f"{_OLD}.{quoted(name)} AS {quoted(name)}" for name in layout.stored)
+    places = "".join(f", {_OLD}.{name} AS {name}" for name in beside)
+    nowhere = "".join(f", NULL AS {name}" for name in beside)
     sides = (
-        f"IF({_OLD} IS NULL, NULL, STRUCT({old}, -1L AS {WEIGHT}, {_STALE})), "
-        f"IF({exists}, STRUCT({new}, 1L AS {WEIGHT}, {_STALE}), NULL)"
+        f"IF({_OLD} IS NULL, NULL, STRUCT({old}, -1L AS {WEIGHT}, {_STALE}{places})), "
+        f"IF({exists}, STRUCT({new}, 1L AS {WEIGHT}, {_STALE}{nowhere}), NULL)"
     )
-    return select(_valued(layout, changed, ROWS, _OLD, _STALE), f"INLINE(ARRAY_COMPACT(ARRAY({sides})))")
+    valued = changed.select(*_values(layout), ROWS, _OLD, _STALE)
+    return valued.select(f"INLINE(ARRAY_COMPACT(ARRAY({sides})))")
 
 
 def _kind(measure: MeasureLayout) -> str:
@@ -254,13 +308,9 @@ def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Row
 
 
 def _recompute(
-    layout: Layout,
-    context: Context,
-    change: Delta,
-    reach: pa.Table | None,
-    stored: Stored,
-    materializer: Materializer,
+    layout: Layout, context: Context, change: _Change, stored: Stored, materializer: Materializer
 ) -> Materialized:
-    keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys))
-    groups = touched(change, keyed.names, materializer, reach)
-    return replaced(keyed, stored, groups, _from_child(layout, context, groups), materializer)
+    keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys), layout.stored)
+    groups = touched(change.rows, keyed.names, materializer, change.reach)
+    anew = _from_child(layout, context, groups)
+    return replaced(keyed, stored, groups, anew, materializer, unique=True)

@@ -24,7 +24,8 @@ from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.bounded import Span, superset
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import select
-from penstock.storage.reader import quoted, read_files, read_snapshot
+from penstock.storage.patch import can_locate
+from penstock.storage.reader import LOCATED, quoted, read_files, read_snapshot
 from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import Rows, add, consolidate, weighted
 
@@ -46,10 +47,24 @@ class Stored:
 
     @cached_property
     def frame(self) -> DataFrame:
-        if self.files is None:
+        return self._read(located=False)
+
+    @property
+    def worth_locating(self) -> bool:
+        """Whether the places of rows that go are worth being known: a small table is written anew."""
+        return self.snapshot.rows > SMALL_TABLE_ROWS and can_locate(self.snapshot)
+
+    @cached_property
+    def located(self) -> DataFrame:
+        """The rows with their places."""
+        return self._read(located=True)
+
+    def _read(self, *, located: bool) -> DataFrame:
+        if self.files is None and not located:
             frame = read_snapshot(self.spark, self.snapshot)
         else:
-            frame = read_files(self.spark, self.snapshot, [file.path for file in self.files])
+            files = self.snapshot.files if self.files is None else self.files
+            frame = read_files(self.spark, self.snapshot, [file.path for file in files], located=located)
         return frame if self.condition is None else frame.where(self.condition)
 
     @property
@@ -92,11 +107,12 @@ class Stored:
 class Keyed:
     """The columns of a node's table: what the reader sees, and the keys, under names that begin with ``__`` if unseen.
 
-    ``keys`` are pairs of internal name and name in the table.
+    ``keys`` are pairs of internal name and name in the table; ``state`` are columns that the table has besides.
     """
 
     node: NodePlan
     keys: tuple[tuple[str, str], ...]
+    state: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, node: NodePlan, columns: Sequence[str]) -> Keyed:
@@ -110,7 +126,7 @@ class Keyed:
     @property
     def stored(self) -> tuple[str, ...]:
         visible = [name for name, _ in self.node.outputs]
-        return tuple(dict.fromkeys([*visible, *(stored for _, stored in self.keys)]))
+        return tuple(dict.fromkeys([*visible, *(stored for _, stored in self.keys), *self.state]))
 
     def project(self, frame: DataFrame) -> DataFrame:
         """The table's columns from those of the node's operator."""
@@ -125,17 +141,26 @@ class Keyed:
 
 
 def replaced(
-    keyed: Keyed, stored: Stored, groups: Touched | None, anew: Rows, materializer: Materializer
+    keyed: Keyed,
+    stored: Stored,
+    groups: Touched | None,
+    anew: Rows,
+    materializer: Materializer,
+    *,
+    unique: bool = False,
 ) -> Materialized:
-    """The change of the table when these groups' rows (all without) become others."""
+    """The change of the table when these groups' rows (all without) become others. ``unique``: none is there twice."""
+    beside = LOCATED if unique and groups is not None and groups.local and stored.worth_locating else ()
     if groups is None:
         old = keyed.under_keys(stored.frame)
     else:
         stored = stored.holding(groups, {stored_as: name for name, stored_as in keyed.keys})
-        old = groups.of(keyed.under_keys(stored.frame))
-    old = weighted(old.select(*map(quoted, keyed.stored)), -1)
-    change = consolidate(add([old, weighted(anew.frame, 1)]), small=stored.small and anew.small)
+        old = groups.of(keyed.under_keys(stored.located if beside else stored.frame))
+    old = weighted(old.select(*map(quoted, keyed.stored), *beside), -1)
+    new = anew.frame if not beside else select(anew.frame, "*", *(f"NULL AS {name}" for name in beside))
+    change = consolidate(add([old, weighted(new, 1)]), small=stored.small and anew.small, beside=beside)
     few = (stored.tiny and anew.small) if groups is None else groups.local
-    return materializer.materialize(
+    result = materializer.materialize(
         change, few=few, little=stored.small and anew.small and (groups is None or groups.keys.little)
     )
+    return result.placed(stored.snapshot) if beside else result

@@ -17,8 +17,11 @@ from pyspark.sql.types import StructField, StructType
 
 from penstock.storage.arrow import collected, fits_arrow, nullable
 from penstock.storage.clock import phase
+from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import select
 from penstock.storage.interpreted import LITTLE_ROWS, running
+from penstock.storage.patch import Places, places_in
+from penstock.storage.reader import FILE, PLACE
 
 LOCAL_ROWS = 100_000
 
@@ -26,9 +29,11 @@ LOCAL_ROWS = 100_000
 class Materialized:
     """A frame that was computed. ``table`` has its rows when they are few; the frame is then made when asked for."""
 
-    def __init__(self, source: DataFrame, table: pa.Table | None):
+    def __init__(self, source: DataFrame, table: pa.Table | None, places: Places | None = None):
         self._source = source
         self.table = table
+        self.places = places
+        """Where the rows that are removed lie, if that is known: file to places."""
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -49,9 +54,15 @@ class Materialized:
             return bool(pc.any(self.table.column(column)).as_py())
         return not self.frame.where(F.col(column)).isEmpty()
 
-    def without(self, column: str) -> Materialized:
-        table = None if self.table is None else self.table.drop_columns([column])
-        return Materialized(self._source.drop(column), table)
+    def without(self, *columns: str) -> Materialized:
+        table = None if self.table is None else self.table.drop_columns(list(columns))
+        return Materialized(self._source.drop(*columns), table, self.places)
+
+    def placed(self, snapshot: Snapshot) -> Materialized:
+        """Without the columns that say where removed rows lie, but with their places."""
+        plain = self.without(FILE, PLACE)
+        plain.places = None if self.table is None else places_in(snapshot, self.table)
+        return plain
 
     def totals(self, weight: str) -> tuple[int, int]:
         """How many copies are added and how many removed."""

@@ -20,7 +20,7 @@ from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
 from penstock.storage.frames import select
 from penstock.storage.log_writer import can_write
-from penstock.storage.reader import read_located
+from penstock.storage.reader import FILE, PLACE, read_located
 from penstock.storage.zset import WEIGHT, identity
 
 MOST_DEAD = 0.3
@@ -31,6 +31,10 @@ LEAST_SAVED_ROWS = 500_000
 
 _VECTOR_ROWS = 1_000
 """What a vector costs, in rows that could be written instead."""
+
+
+Places = Mapping[str, BitMap64]
+"""File to the places of rows in it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class TableChange:
     """Columns that identify a row; None when rows have no identity but themselves."""
     local: pa.Table | None
     """The rows, when they are few."""
+    places: Places | None = None
+    """Where the removed rows lie, if that is known."""
 
     @property
     def small(self) -> bool:
@@ -139,8 +145,10 @@ def touched_files(spark: SparkSession, before: Snapshot, change: TableChange) ->
     return [file for file in before.files if file.name in names]
 
 
-def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> dict[str, BitMap64]:
-    """Where the rows to be removed lie: file to places. Of identical rows, as many as the weight says."""
+def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places:
+    """Where the rows to be removed lie. Of identical rows, as many as the weight says."""
+    if change.places is not None:
+        return change.places
     here, gone, condition = _compared(spark, before, change)
     if change.keys is not None:
         hits = here.join(gone, condition, "left_semi")
@@ -148,10 +156,22 @@ def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> dict[s
         window = Window.partitionBy(*[c for c in gone.columns if c != "__times"]).orderBy(F.lit(1))
         numbered = here.join(gone, condition).withColumn("__number", F.row_number().over(window))
         hits = numbered.where("__number <= __times")
-    found = hits.select("__file", "__place").toArrow().group_by("__file").aggregate([("__place", "list")])
+    return _by_file(before, hits.select(FILE, PLACE).toArrow())
+
+
+def places_in(before: Snapshot, change: pa.Table) -> Places | None:
+    """The places that a change names for the rows that it removes; None if it does not for one of them."""
+    removed = change.filter(pc.less(change.column(WEIGHT), 0))
+    if removed.column(PLACE).null_count or pc.sum(removed.column(WEIGHT)).as_py() not in (None, -removed.num_rows):
+        return None
+    return _by_file(before, removed.select([FILE, PLACE]))
+
+
+def _by_file(before: Snapshot, rows: pa.Table) -> Places:
+    found = rows.group_by(FILE).aggregate([(PLACE, "list")])
     paths = {file.name: file.path for file in before.files}
-    places = found.column("__place_list")
-    return {paths[name]: from_arrow(places[i].values) for i, name in enumerate(found.column("__file").to_pylist())}
+    places = found.column(f"{PLACE}_list")
+    return {paths[name]: from_arrow(places[i].values) for i, name in enumerate(found.column(FILE).to_pylist())}
 
 
 def _compared(spark: SparkSession, before: Snapshot, change: TableChange) -> tuple[DataFrame, DataFrame, Column]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.storage.arrow import local_frame
 from penstock.storage.clock import moved
@@ -43,18 +43,21 @@ def read_files(
     files: Sequence[str],
     columns: Sequence[str] | None = None,
     hidden: Mapping[str, BitMap64] | None = None,
+    located: bool = False,
 ) -> DataFrame:
     """The rows of some files of a version, without what deletion vectors hide.
 
-    ``hidden`` takes the place of the version's own vectors; only a plain table can be read so.
+    ``hidden`` takes the place of the version's own vectors. ``located``: with the file (``__file``, its name) and the
+    place in it (``__place``) of each row. Only a plain table can be read so.
     """
     schema = schema_of(snapshot)
     wanted = schema.names if columns is None else _stored_names(schema, columns)
     narrow = StructType([schema[c] for c in wanted])
     if not files:
-        return local_frame(spark, narrow)
+        return local_frame(spark, StructType([*narrow.fields, *_LOCATION_FIELDS]) if located else narrow)
     if snapshot.plain:
-        return _read_plain(spark, snapshot, files, narrow, snapshot.deleted if hidden is None else hidden)
+        gone = snapshot.deleted if hidden is None else hidden
+        return _read_plain(spark, snapshot, files, narrow, gone, LOCATION if located else ())
     frame = spark.read.format("delta").option("versionAsOf", snapshot.version).load(snapshot.path)
     return frame.where(_in_files(files)).select(*[quoted(c) for c in wanted])
 
@@ -84,6 +87,8 @@ def read_places(
 
 
 LOCATION = ("_metadata.file_name AS __file", "_metadata.row_index AS __place")
+LOCATED = FILE, PLACE = "__file", "__place"
+_LOCATION_FIELDS = (StructField(FILE, StringType()), StructField(PLACE, LongType()))
 FEW_PLACES = 2_000
 """Rows that are told by a condition; more are looked up, so that Spark need not parse and compile them."""
 

@@ -36,12 +36,14 @@ WEIGHT = "__weight"
 class Rows:
     """A relation at a moment: its columns, and a weight column if some weight may differ from one.
 
-    ``small``: one task reads it fast, so that grouping it needs no shuffle.
+    ``small``: one task reads it fast, so that grouping it needs no shuffle. ``most``: how many rows it has at most, if
+    that is known.
     """
 
     frame: DataFrame
     weighted: bool = False
     small: bool = False
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,23 +102,25 @@ def _is_special(data_type: DataType) -> bool:
     return data_type.typeName() == "variant"
 
 
-def consolidate(frame: DataFrame, *, small: bool = False) -> DataFrame:
+def consolidate(frame: DataFrame, *, small: bool = False, beside: Sequence[str] = ()) -> DataFrame:
     """One row for each distinct row, its weights added up, zeros dropped.
 
     {a: +1, a: +1, b: +1, b: -1}  ->  {a: +2}
 
-    Few rows are grouped in one partition, which spares Spark a shuffle.
+    Few rows are grouped in one partition, which spares Spark a shuffle. Columns ``beside`` are no part of a row: of
+    what comes together, one value that is not NULL stays.
     """
-    fields = [f for f in frame.schema.fields if f.name != WEIGHT]
+    fields = [f for f in frame.schema.fields if f.name != WEIGHT and f.name not in beside]
     special = {f.name: f"__identity{i}" for i, f in enumerate(fields) if _is_special(f.dataType)}
     if special:
         frame = select(frame, "*", *[f"{identity(f)} AS {special[f.name]}" for f in fields if f.name in special])
     if small:
         frame = frame.coalesce(1)
     kept = [f"ANY_VALUE({quoted(name)}) AS {quoted(name)}" for name in special]
+    kept += [f"MAX({name}) AS {name}" for name in beside]
     keys = [special.get(f.name, quoted(f.name)) for f in fields]
     rows = grouped(frame, keys, [f"SUM({WEIGHT}) AS {WEIGHT}", *kept]).where(f"{WEIGHT} <> 0")
-    return select(rows, *[quoted(f.name) for f in fields], WEIGHT) if special else rows
+    return select(rows, *[quoted(f.name) for f in fields], WEIGHT, *beside) if special else rows
 
 
 def narrowed(table: pa.Table, columns: Sequence[str]) -> pa.Table | None:
