@@ -13,6 +13,7 @@ from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -326,6 +327,9 @@ class _EmptyInputs:
 
     def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
         return Materialized(frame, None)
+
+    def near(self, bounds: pa.Table) -> _EmptyInputs:
+        return self
 
     def watermark(self, moment: Moment) -> int | None:
         return None

@@ -20,7 +20,8 @@ from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import select
 from penstock.storage.interpreted import LITTLE_ROWS
-from penstock.storage.reader import quoted, read_snapshot, schema_of
+from penstock.storage.reader import quoted, read_files, read_snapshot, schema_of
+from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
 
 
@@ -124,7 +125,13 @@ class NodeInputs:
         self._inputs = inputs
         self._since = since
         self._watermarks = watermarks
+        self._bounds: pa.Table | None = None
         self._snapshots: dict[tuple[str, int], Snapshot] = {}
+
+    def near(self, bounds: pa.Table) -> NodeInputs:
+        nearer = NodeInputs(self._spark, self._inputs, self._since, self._watermarks)
+        nearer._bounds = bounds
+        return nearer
 
     def watermark(self, moment: Moment) -> int | None:
         return self._watermarks[0 if moment == "pre" else 1]
@@ -172,9 +179,17 @@ class NodeInputs:
         return self._rows(relation.after, scan)
 
     def _rows(self, snapshot: Snapshot, scan: Scan) -> Rows:
-        frame = read_snapshot(self._spark, snapshot, [stored for _, stored in scan.stored])
-        rows = snapshot.rows
-        return Rows(select(frame, *_renamed(scan)), small=rows <= SMALL_TABLE_ROWS, most=rows)
+        columns = [stored for _, stored in scan.stored]
+        bounded = {stored: name for name, stored in scan.stored if self._bounds and name in self._bounds.column_names}
+        if self._bounds is None or not bounded or not snapshot.plain:
+            most = expected = snapshot.rows
+            frame = read_snapshot(self._spark, snapshot, columns)
+        else:
+            files = files_near(snapshot, self._bounds, bounded)
+            most, expected = sum(file.rows or 0 for file in files), rows_near(snapshot, self._bounds, bounded)
+            frame = read_files(self._spark, snapshot, [file.path for file in files], columns)
+        small, light = expected <= SMALL_TABLE_ROWS, most <= SMALL_TABLE_ROWS
+        return Rows(select(frame, *_renamed(scan)), small=small, light=light, most=most)
 
     def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)

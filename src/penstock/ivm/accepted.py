@@ -18,7 +18,8 @@ from penstock.storage.zset import WEIGHT, Delta, Rows, add, with_weight
 
 def evaluate(op: Accepted, context: Context, moment: Moment) -> Rows:
     rows, late = (rules.evaluate(child, context, moment) for child in op.children)
-    return Rows(add([with_weight(rows), _taken_out(op, with_weight(late))]), weighted=True, small=rows.small)
+    both = add([with_weight(rows), _taken_out(op, with_weight(late))])
+    return Rows(both, weighted=True, small=rows.small, light=rows.light and late.light)
 
 
 def delta(op: Accepted, context: Context) -> Delta | None:

@@ -21,12 +21,14 @@ from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import Touched, reach_of, renamed, touched
-from penstock.plan.operators import Aggregate, Distinct, names_in, render
+from penstock.plan.operators import Aggregate, Distinct, Filter, Generate, Join, Project, Scan, names_in, render, walk
 from penstock.storage.frames import Query, grouped, select
 from penstock.storage.reader import LOCATED, quoted
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
 
 _OLD, _STALE = "__old", "__stale"
+_BY_ROW = (Scan, Project, Filter, Join, Generate)
+"""Operators under which rows can be left out by the value of a column without a trace in other rows."""
 _CHEAP_ROWS = 1_000_000
 """Rows of the child that are aggregated as fast as their groups are merged."""
 
@@ -146,7 +148,7 @@ def _merge(
     if few and near.tiny:
         before = _under_keys(layout, near.located if beside else near.frame)
         merged = _merged(layout, partials, before, extremes, beside, one=change.small)
-        result = materializer.materialize(merged.frame, few=True, little=change.little)
+        result = materializer.materialize(merged.frame, few=True, little=change.little and near.light)
     else:
         known = materializer.materialize(partials.frame, few=few, little=change.little)
         groups = Touched(known, tuple(_keys(layout)))
@@ -155,14 +157,14 @@ def _merge(
         table = stored.located if beside else stored.frame
         before = groups.of(_under_keys(layout, table)) if layout.keys else table
         merged = _merged(layout, Query.of(known.frame), before, extremes, beside, one=known.local and stored.small)
-        result = materializer.materialize(merged.frame, few=known.local, little=known.little and stored.small)
+        result = materializer.materialize(merged.frame, few=known.local, little=known.little and stored.light)
     if extremes and result.any(_STALE):
         stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
         anew = _from_child(layout, context, stale)
         new = select(anew.frame, "*", *(f"NULL AS {name}" for name in beside)) if beside else anew.frame
         total = add([result.frame.drop(_STALE), weighted(new, 1)])
         change_of = consolidate(total, small=result.local and anew.small, beside=beside)
-        result = materializer.materialize(change_of, few=result.local, little=result.little and anew.small)
+        result = materializer.materialize(change_of, few=result.local, little=result.little and anew.light)
     else:
         result = result.without(_STALE)
     return result.placed(stored.snapshot) if beside else result
@@ -298,13 +300,15 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
 
 def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Rows:
     """These groups (all without) computed anew from the child after the epoch."""
-    rows = rules.evaluate(_body(layout).child, context, "post")
-    frame = rows.frame if groups is None else groups.bounded(rows.frame, {name: e for name, e, _ in layout.keys})
+    child, keys = _body(layout).child, {name: e for name, e, _ in layout.keys}
+    bounds = groups.around(keys) if groups is not None and all(isinstance(op, _BY_ROW) for op in walk(child)) else None
+    rows = rules.evaluate(child, context if bounds is None else context.near(bounds), "post")
+    frame = rows.frame if groups is None else groups.bounded(rows.frame, keys)
     narrow = _arguments(layout, frame, *([WEIGHT] if rows.weighted else []))
     if groups is not None:
         narrow = groups.matching(narrow)
     plain = plain_rows(replace(rows, frame=narrow))
-    return Rows(_grouped(layout, plain, small=rows.small), small=rows.small)
+    return Rows(_grouped(layout, plain, small=rows.small), small=rows.small, light=rows.light)
 
 
 def _recompute(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from penstock.ivm.materialize import Materialized
@@ -21,6 +22,12 @@ class Context(Protocol):
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         """The input at a moment."""
+
+    def near(self, bounds: pa.Table) -> Context:
+        """The same inputs, of which only rows are wanted whose columns lie between some values; others may come too.
+
+        ``bounds`` has the values, under internal names of columns of scans.
+        """
 
     def watermark(self, moment: Moment) -> int | None:
         """How far event time has come for the node, in microseconds; None when that is not known."""

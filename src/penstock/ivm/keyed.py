@@ -34,7 +34,7 @@ _TINY_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Stored:
-    """A node's table before the epoch. ``small``: one task reads it fast; ``tiny``: faster than it finds keys in it."""
+    """A node's table before the epoch. ``small``: few rows are of interest; ``tiny``: so few that all may be read."""
 
     spark: SparkSession
     snapshot: Snapshot
@@ -99,6 +99,12 @@ class Stored:
         return self.rows <= SMALL_TABLE_ROWS
 
     @property
+    def light(self) -> bool:
+        """Whether few rows are looked at, whatever comes of it."""
+        files = self.snapshot.files if self.files is None else self.files
+        return sum(file.rows or 0 for file in files) <= SMALL_TABLE_ROWS
+
+    @property
     def tiny(self) -> bool:
         return self.rows <= _TINY_ROWS
 
@@ -160,7 +166,6 @@ def replaced(
     new = anew.frame if not beside else select(anew.frame, "*", *(f"NULL AS {name}" for name in beside))
     change = consolidate(add([old, weighted(new, 1)]), small=stored.small and anew.small, beside=beside)
     few = (stored.tiny and anew.small) if groups is None else groups.local
-    result = materializer.materialize(
-        change, few=few, little=stored.small and anew.small and (groups is None or groups.keys.little)
-    )
+    little = stored.light and anew.light and (groups is None or groups.keys.little)
+    result = materializer.materialize(change, few=few, little=little)
     return result.placed(stored.snapshot) if beside else result

@@ -38,7 +38,7 @@ def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materia
     rows = rules.evaluate(op.child, context, "post")
     if groups is not None:
         rows = replace(rows, frame=groups.of(rows.frame))
-    anew = Rows(layout.project(_computed(op, rows)), small=rows.small)
+    anew = Rows(layout.project(_computed(op, rows)), small=rows.small, light=rows.light)
     return replaced(layout, stored, groups, anew, materializer)
 
 

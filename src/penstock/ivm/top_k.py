@@ -45,7 +45,7 @@ def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materia
         child = rules.evaluate(op.child, context, "post")
         candidates, small = plain_rows(child), child.small
     candidates = candidates.coalesce(1) if small else candidates
-    anew = Rows(layout.project(_first(op, candidates)), small=op.limit <= SMALL_TABLE_ROWS)
+    anew = Rows(layout.project(_first(op, candidates)), small=op.limit <= SMALL_TABLE_ROWS, light=stays)
     return replaced(layout, stored, None, anew, materializer)
 
 

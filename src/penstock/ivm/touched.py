@@ -71,6 +71,21 @@ class Touched:
         bound = superset(bounds, spans, listed=bounds is not self.reach)
         return frame if bound is None else frame.where(bound)
 
+    def around(self, expressions: Mapping[str, exp.Expr]) -> pa.Table | None:
+        """Between which values of its columns the rows with a touched key lie; None if of no column that is known."""
+        bounds = self.keys.table if self.keys.table is not None else self.reach
+        found: dict[str, pa.Array] = {}
+        for name, expression in expressions.items() if bounds is not None else ():
+            span = span_of(expression)
+            if span is None or bounds is None or name not in bounds.column_names:
+                continue
+            values = bounds.column(name)
+            if len(values) and not values.null_count and any(kind(values.type) for kind in _ORDERED):
+                ends = _bounds(values, span, forward=True)
+                if ends is not None:
+                    found[span.column] = ends
+        return pa.table(found) if found else None
+
     def matching(self, frame: DataFrame) -> DataFrame:
         """The rows that have a touched key, under the keys' names. NULL matches NULL."""
         if self._exact is not None:
@@ -128,8 +143,12 @@ def reach_of(known: pa.Table | None, keys: Iterable[Named]) -> pa.Table | None:
     return pa.table(padded) if padded else None
 
 
-def _bounds(values: pa.ChunkedArray, span: Span) -> pa.Array | None:
-    """The least and the greatest value, the least less the width of a span; and NULL, if it is among them."""
+def _bounds(values: pa.ChunkedArray, span: Span, *, forward: bool = False) -> pa.Array | None:
+    """The least and the greatest value, and NULL, if it is among them.
+
+    The width of a span is taken from the least: what begins before times that are known. Or, ``forward``, it is added
+    to the greatest: times in what is known to begin there.
+    """
     if values.null_count == len(values):
         return None
     numbers = pa.int32() if pa.types.is_date32(values.type) else values.type
@@ -140,7 +159,8 @@ def _bounds(values: pa.ChunkedArray, span: Span) -> pa.Array | None:
         if not pa.types.is_timestamp(values.type) or values.type.tz is None:
             return None
         amount, unit = span.width.split()
-        first = max(first - int(amount) * _LONGEST[unit], -(2**63))
+        width = int(amount) * _LONGEST[unit]
+        first, last = (first, min(last + width, 2**63 - 1)) if forward else (max(first - width, -(2**63)), last)
     return pa.array([first, last, *([None] if values.null_count else [])], numbers).cast(values.type)
 
 

@@ -21,7 +21,9 @@ def evaluate(op: Union, context: Context, moment: Moment) -> Rows:
     inputs = [rules.evaluate(child, context, moment) for child in op.inputs]
     weighted = any(rows.weighted for rows in inputs)
     frames = [with_weight(rows) if weighted else rows.frame for rows in inputs]
-    return Rows(_stack(frames, op, weighted), weighted, small=all(rows.small for rows in inputs))
+    return Rows(
+        _stack(frames, op, weighted), weighted, small=all(r.small for r in inputs), light=all(r.light for r in inputs)
+    )
 
 
 def delta(op: Union, context: Context) -> Delta | None:

@@ -36,13 +36,14 @@ WEIGHT = "__weight"
 class Rows:
     """A relation at a moment: its columns, and a weight column if some weight may differ from one.
 
-    ``small``: one task reads it fast, so that grouping it needs no shuffle. ``most``: how many rows it has at most, if
-    that is known.
+    ``small``: few rows are expected, so that grouping them needs no shuffle. ``light``: few rows are looked at for it.
+    ``most``: how many rows it has at most, if that is known.
     """
 
     frame: DataFrame
     weighted: bool = False
     small: bool = False
+    light: bool = False
     most: int | None = None
 
 
