@@ -51,6 +51,8 @@ class Touched:
     names: tuple[str, ...]
     reach: pa.Table | None = None
     """The least and the greatest of some keys, where the keys are few but were not computed apart."""
+    known: pa.Table | None = None
+    """The values of some keys, where others were not computed apart."""
 
     @property
     def local(self) -> bool:
@@ -90,7 +92,13 @@ class Touched:
         """The rows that have a touched key, under the keys' names. NULL matches NULL."""
         if self._exact is not None:
             return frame.where(self._exact)
-        return matching(frame, self.keys.frame, self.names, small=self.local)
+        return matching(frame, self.keys.frame, self.names, small=self.local, known=self._without_null)
+
+    @cached_property
+    def _without_null(self) -> frozenset[str]:
+        """Keys that are never NULL, as far as is known."""
+        tables = [table for table in (self.keys.table, self.reach, self.known) if table is not None]
+        return frozenset(name for table in tables for name in table.column_names if not table.column(name).null_count)
 
     @cached_property
     def _exact(self) -> str | None:
@@ -116,7 +124,7 @@ def touched(
         if known is not None and known.num_rows <= _MOST_KNOWN and set(keys) <= set(known.column_names):
             return Touched(Materialized(change.frame.select(*keys), known.select(keys)), names)
         if reach is not None:
-            return Touched(Materialized(change.frame.select(*keys), None), names, reach)
+            return Touched(Materialized(change.frame.select(*keys), None), names, reach, known)
         return Touched(materializer.materialize(change.frame.select(*keys), few=True, little=change.little), names)
     rows = change.frame if change.append_only else consolidate(change.frame)
     return Touched(materializer.materialize(rows.select(*keys).distinct(), few=change.few), names)
