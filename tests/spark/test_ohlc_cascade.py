@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from datetime import datetime
 from decimal import Decimal
 
 import pytest
 
 import penstock
-from oracle import assert_all_fresh, assert_fresh, rows
+from oracle import after, assert_all_fresh, assert_fresh, rows
+from penstock.engine import sources
+from penstock.ivm import aggregate, keyed
+from penstock.storage import apply
 
 
 def bars(source: str, time: str, columns: tuple[str, str, str, str, str], width: str) -> str:
@@ -72,3 +76,30 @@ def test_among_trades_of_one_instant_the_smallest_is_first_and_the_largest_last(
     db.refresh()
     assert_fresh(db, "bars", "INCREMENTAL")
     assert rows(db.table("bars")) == [("A", datetime(2024, 1, 1), 3, 5, 3, 5, 3)]
+
+
+@pytest.mark.parametrize(("near", "recomputed"), [(True, True), (True, False), (False, False)])
+def test_a_large_cascade(
+    cascade: penstock.Database, monkeypatch: pytest.MonkeyPatch, near: bool, recomputed: bool
+) -> None:
+    """As if its tables were large: what is near a change, and where removed rows lie, is found on the way."""
+    for module in (apply, sources, keyed):
+        monkeypatch.setattr(module, "SMALL_TABLE_ROWS", 0)
+    monkeypatch.setattr(apply, "cheaper", lambda **_: "PATCH")
+    monkeypatch.setattr(keyed, "TINY_ROWS", 10_000 if near else -1)
+    monkeypatch.setattr(aggregate, "CHEAP_ROWS", 10_000 if recomputed else -1)
+    monkeypatch.setattr(apply, "locate", None if recomputed else apply.locate)  # which would be another query
+    dice = random.Random(3)
+
+    def trade() -> str:
+        at = dice.choice([f"TIMESTAMP'2024-01-01 10:00:00' + INTERVAL {dice.randrange(200)} SECONDS"] * 9 + ["NULL"])
+        return f"({dice.choice(['NULL', repr('A'), repr('B')])}, {at}, {dice.randrange(9)}, {dice.randrange(3)})"
+
+    for number in range(4):
+        after(
+            cascade,
+            f"INSERT INTO trades VALUES {', '.join(trade() for _ in range(20))}",
+            f"UPDATE trades SET price = price + 1 WHERE second(event_time) % 7 = {number}",
+            f"DELETE FROM trades WHERE price = {number} OR quantity = {number % 3} AND minute(event_time) = 1",
+        )
+    assert {record.strategy for record in cascade.history("bars_1s", 3)} == {"PATCH"}

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import penstock
 from oracle import assert_fresh
 from penstock.engine import sources
-from penstock.ivm import keyed, materialize
+from penstock.ivm import aggregate, keyed, materialize
 from penstock.storage import apply, changes, local_changes
 from stories import Author, Story
 
@@ -43,6 +43,10 @@ def sizes(story: Story) -> Iterator[None]:
             patch.setattr(local_changes, "MOST_ROWS", -1)
             for module in (materialize, sources):
                 patch.setattr(module, "LOCAL_ROWS", 0)
+        if story.far:
+            patch.setattr(keyed, "TINY_ROWS", -1)
+        if story.merged:
+            patch.setattr(aggregate, "CHEAP_ROWS", -1)
         if story.spark_writes:
             for name in ("LOCAL_TABLE_ROWS", "LOCAL_KEYED_ROWS"):
                 patch.setattr(apply, name, -1)

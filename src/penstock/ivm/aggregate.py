@@ -29,7 +29,7 @@ from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identit
 _OLD, _STALE = "__old", "__stale"
 _BY_ROW = (Scan, Project, Filter, Join, Generate)
 """Operators under which rows can be left out by the value of a column without a trace in other rows."""
-_CHEAP_ROWS = 1_000_000
+CHEAP_ROWS = 1_000_000
 """Rows of the child that are aggregated as fast as their groups are merged."""
 
 
@@ -190,7 +190,7 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
         return False
     group = rows / max(stored.snapshot.rows, 1)
     touched_rows = min(change.most, stored.snapshot.rows) * group
-    return change.most * len(extremes) >= 2 * group and touched_rows <= _CHEAP_ROWS
+    return change.most * len(extremes) >= 2 * group and touched_rows <= CHEAP_ROWS
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:

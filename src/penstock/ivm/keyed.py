@@ -29,7 +29,7 @@ from penstock.storage.reader import LOCATED, quoted, read_files, read_snapshot
 from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import Rows, add, consolidate, weighted
 
-_TINY_ROWS = 10_000
+TINY_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Stored:
 
     @property
     def tiny(self) -> bool:
-        return self.rows <= _TINY_ROWS
+        return self.rows <= TINY_ROWS
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _written(
         strategy, plan = "REWRITE", Patch(rewritten=touched_files(spark, before, change))
         adds = _write(spark, before, plan.rewritten, change, epoch)
     else:
-        found = locate(spark, before, change)
+        found = change.places if change.places is not None else locate(spark, before, change)
         strategy, plan = _planned(before, change, found)
         adds = _write_found(spark, before, plan.rewritten, change, epoch, joined(before.deleted, found))
     return strategy, plan, adds

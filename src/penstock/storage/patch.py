@@ -147,8 +147,6 @@ def touched_files(spark: SparkSession, before: Snapshot, change: TableChange) ->
 
 def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places:
     """Where the rows to be removed lie. Of identical rows, as many as the weight says."""
-    if change.places is not None:
-        return change.places
     here, gone, condition = _compared(spark, before, change)
     if change.keys is not None:
         hits = here.join(gone, condition, "left_semi")
