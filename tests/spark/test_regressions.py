@@ -81,7 +81,8 @@ def test_values_that_look_alike_years_out_of_range_and_large_weights(db: penstoc
     for statement in TABLES:
         db.sql(statement)
     for name, query in VIEWS.items():
-        db.create_view(name, query, policy="INCREMENTAL STRICT")
+        db.create_view(name, query, policy="INCREMENTAL STRICT", initialize=False)
+    db.refresh()
     for statements in CHANGES:
         for statement in statements:
             db.sql(statement)

@@ -47,6 +47,8 @@ def test_the_windows_of_spark(windows: penstock.Database) -> None:
 
     for name, query in VIEWS.items():
         windows.sql(f"CREATE MATERIALIZED VIEW {name} AS {query} REFRESH POLICY INCREMENTAL STRICT")
+    # Spark marks the column of a session and joins sessions again that are grouped by it; what is stored has no marks.
+    windows.sql("CREATE MATERIALIZED VIEW ends AS SELECT w, MAX(n) AS n FROM alone GROUP BY w")
     windows.sql("CREATE MATERIALIZED VIEW per_key AS SELECT k, SUM(n) AS n FROM sessions GROUP BY k")
     actions = ("INCREMENTAL", "NO_DATA")
     after(windows, f"INSERT INTO t VALUES {', '.join(row(i) for i in range(40))}", action=actions)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -35,7 +36,19 @@ from penstock.plan.check import non_deterministic
 from penstock.plan.describe import describe_node
 from penstock.plan.estimate import estimated_rows
 from penstock.plan.lateness import Lateness, without_late_rows
-from penstock.plan.operators import Aggregate, Distinct, Ended, Filter, Late, Operator, Project, Scan, render, walk
+from penstock.plan.operators import (
+    Aggregate,
+    Distinct,
+    Ended,
+    Filter,
+    Late,
+    Operator,
+    Project,
+    Scan,
+    Sessions,
+    render,
+    walk,
+)
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import lost_names, parse_query, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Options, Placement
@@ -395,7 +408,7 @@ def _rows(world: World, key: str) -> int:
 
 def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
     """Types of the arguments (x0, ..) and values (v0, ..) of an aggregate's measures."""
-    if not isinstance(plan.body, Aggregate | Distinct):
+    if not isinstance(plan.body, Aggregate | Distinct) or isinstance(plan.body, Sessions):
         return {}
     body = as_aggregate(plan.body)
     child = rules.evaluate(body.child, inputs, "post").frame
@@ -426,12 +439,17 @@ def _check_types(stored: StructType, analysed: StructType) -> None:
 
 
 def _commented(stored: StructType, wanted: StructType) -> StructType:
-    comments = {f.name: f.metadata for f in wanted.fields}
+    comments = {f.name: _own(f.metadata) for f in wanted.fields}
     return StructType([StructField(f.name, f.dataType, True, comments.get(f.name, {})) for f in stored.fields])
 
 
 def _nullable(schema: StructType) -> StructType:
-    return StructType([StructField(f.name, f.dataType, True, f.metadata) for f in schema.fields])
+    return StructType([StructField(f.name, f.dataType, True, _own(f.metadata)) for f in schema.fields])
+
+
+def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a column, without the marks by which Spark knows windows of time and joins them again."""
+    return {key: value for key, value in metadata.items() if not key.startswith("spark.")}
 
 
 def _query_node(

@@ -155,7 +155,7 @@ def _merge(
         if layout.keys:
             stored = stored.near(groups.keys.table, {stored_as: name for name, _, stored_as in layout.keys})
         table = stored.located if beside else stored.frame
-        before = groups.of(_under_keys(layout, table)) if layout.keys else table
+        before = groups.of(_under_keys(layout, table), many=not stored.small) if layout.keys else table
         merged = _merged(layout, Query.of(known.frame), before, extremes, beside, one=known.local and stored.small)
         result = materializer.materialize(merged.frame, few=known.local, little=known.little and stored.light)
     if extremes and result.any(_STALE):
@@ -306,7 +306,7 @@ def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Row
     frame = rows.frame if groups is None else groups.bounded(rows.frame, keys)
     narrow = _arguments(layout, frame, *([WEIGHT] if rows.weighted else []))
     if groups is not None:
-        narrow = groups.matching(narrow)
+        narrow = groups.matching(narrow, many=not rows.small)
     plain = plain_rows(replace(rows, frame=narrow))
     return Rows(_grouped(layout, plain, small=rows.small), small=rows.small, light=rows.light)
 

@@ -161,7 +161,7 @@ def replaced(
         old = keyed.under_keys(stored.frame)
     else:
         stored = stored.holding(groups, {stored_as: name for name, stored_as in keyed.keys})
-        old = groups.of(keyed.under_keys(stored.located if beside else stored.frame))
+        old = groups.of(keyed.under_keys(stored.located if beside else stored.frame), many=not stored.small)
     old = weighted(old.select(*map(quoted, keyed.stored), *beside), -1)
     new = anew.frame if not beside else select(anew.frame, "*", *(f"NULL AS {name}" for name in beside))
     change = consolidate(add([old, weighted(new, 1)]), small=stored.small and anew.small, beside=beside)

@@ -20,6 +20,8 @@ from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import touched
 from penstock.plan.operators import Sessions, render
+from penstock.storage.frames import select
+from penstock.storage.reader import quoted
 from penstock.storage.zset import Rows, plain_rows
 
 
@@ -37,7 +39,7 @@ def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materia
     groups = touched(change, op.partition, materializer)
     rows = rules.evaluate(op.child, context, "post")
     if groups is not None:
-        rows = replace(rows, frame=groups.of(rows.frame))
+        rows = replace(rows, frame=groups.of(rows.frame, many=not rows.small))
     anew = Rows(layout.project(_computed(op, rows)), small=rows.small, light=rows.light)
     return replaced(layout, stored, groups, anew, materializer)
 
@@ -55,4 +57,8 @@ def _computed(op: Sessions, rows: Rows) -> DataFrame:
     below = [name for name in op.partition if name not in {key for key, _ in op.keys}]
     keys = [F.expr(render(e)).alias(name) for name, e in op.keys]
     measures = [F.expr(render(e)).alias(name) for name, e in op.measures] or [F.count("*").alias("__count")]
-    return frame.groupBy(*below, *keys).agg(*measures)
+    groups = frame.groupBy(*below, *keys).agg(*measures)
+    # Spark marks the column, and would join sessions again wherever it is grouped by.
+    session = op.keys[-1][0]
+    plain = f"NAMED_STRUCT('start', {session}.start, 'end', {session}.`end`) AS {session}"
+    return select(groups, *[plain if name == session else quoted(name) for name in groups.columns])

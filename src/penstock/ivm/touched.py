@@ -88,11 +88,12 @@ class Touched:
                     found[span.column] = ends
         return pa.table(found) if found else None
 
-    def matching(self, frame: DataFrame) -> DataFrame:
-        """The rows that have a touched key, under the keys' names. NULL matches NULL."""
+    def matching(self, frame: DataFrame, *, many: bool = True) -> DataFrame:
+        """The rows that have a touched key, under the keys' names. NULL matches NULL. ``many`` rows are looked at."""
         if self._exact is not None:
             return frame.where(self._exact)
-        return matching(frame, self.keys.frame, self.names, small=self.local, known=self._without_null)
+        known = self._without_null
+        return matching(frame, self.keys.frame, self.names, small=self.local, many=many, known=known)
 
     @cached_property
     def _without_null(self) -> frozenset[str]:
@@ -105,9 +106,9 @@ class Touched:
         """A condition that says the same as the join, which costs less if the keys are few."""
         return None if self.keys.table is None else exactly(self.keys.table.select(self.names))
 
-    def of(self, frame: DataFrame) -> DataFrame:
+    def of(self, frame: DataFrame, *, many: bool = True) -> DataFrame:
         """Both, for a frame that has the keys as columns."""
-        return self.matching(self.bounded(frame, {name: column(name) for name in self.names}))
+        return self.matching(self.bounded(frame, {name: column(name) for name in self.names}), many=many)
 
 
 def touched(

@@ -44,7 +44,7 @@ def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materia
     groups = touched(change, op.partition, materializer)
     rows = rules.evaluate(op.child, context, "post")
     if groups is not None:
-        rows = replace(rows, frame=groups.of(rows.frame))
+        rows = replace(rows, frame=groups.of(rows.frame, many=not rows.small))
     anew = Rows(layout.project(_computed(op, rows)), small=rows.small, light=rows.light)
     return replaced(layout, stored, groups, anew, materializer)
 

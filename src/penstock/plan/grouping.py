@@ -57,10 +57,12 @@ def _over_distinct(builder: Builder, source: Operator, keys: list[Named], functi
 
 def in_sessions(builder: Builder, source: Operator, keys: list[Named], measures: list[Named]) -> Operator:
     """The measures of each session."""
-    session = next((name, e) for name, e in keys if is_session(e))
-    if any(is_session(node) for _, e in measures for node in e.walk()):
-        raise Unsupported("TIME_WINDOW", "SESSION_WINDOW inside an aggregate")
-    others = [(builder.fresh(), name, e) for name, e in keys if name != session[0]]
+    sessions = [(name, e.unnest()) for name, e in keys if is_session(e.unnest())]
+    others = [(builder.fresh(), name, e) for name, e in keys if not is_session(e.unnest())]
+    plain = [*(e for _, _, e in others), *(e for _, e in measures)]
+    if len(sessions) != 1 or any(is_session(node) for e in plain for node in e.walk()):
+        raise Unsupported("TIME_WINDOW", "SESSION_WINDOW inside another expression")
+    session = sessions[0]
     at, gap = session[1].expressions
     time = builder.fresh()
     computed: list[Named] = [*((below, e) for below, _, e in others), (time, at)]

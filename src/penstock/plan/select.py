@@ -142,7 +142,7 @@ class Select:
         keys = [(name, e) for (name, _), e in zip(keys, key_values, strict=True)]
         measures = [(name, e) for (name, _), e in zip(extractor.measures, measure_values, strict=True)]
         self._check_local([e for _, e in keys + measures])
-        if any(is_session(e) for _, e in keys):
+        if any(is_session(node) for _, e in keys + measures for node in e.walk()):
             if sets is not None or self.conditions:
                 raise Unsupported("TIME_WINDOW", "SESSION_WINDOW in GROUPING SETS or a correlated subquery")
             self.source = grouping.in_sessions(self._builder, self.source, keys, measures)

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from penstock.errors import DefinitionError
 from penstock.sql.dialect import SparkSql
+from penstock.sql.intervals import microseconds
 from penstock.sql.query import parse_written
 
 _STANDS_FOR_THE_WATERMARK = 9_223_372_036_854_775_806
@@ -65,10 +66,8 @@ def _window_end(select: exp.Select) -> exp.Expr | None:
             return exp.Anonymous(this=f"{kind}_END", expressions=[e.copy() for e in inner.expressions])
         if kind == "WINDOW":
             return exp.Dot(this=inner.copy(), expression=exp.to_identifier("end", quoted=True))
-        if kind in ("SESSION", "SESSION_WINDOW"):  # a row at the very end still belongs to the session
-            arguments = ", ".join(e.sql(dialect=SparkSql) for e in inner.expressions)
-            end = f"SESSION_END({arguments})" if kind == "SESSION" else f"SESSION_WINDOW({arguments}).`end`"
-            return exp.maybe_parse(f"TIMESTAMPADD(MICROSECOND, 1, {end})", dialect=SparkSql)
+        if kind in ("SESSION", "SESSION_WINDOW") and len(inner.expressions) == 2:
+            return _session_end(*inner.expressions)
         if isinstance(inner, exp.TimestampTrunc | exp.DateTrunc):
             unit = str(inner.args["unit"].name).upper()
             if unit in _UNITS:
@@ -76,6 +75,21 @@ def _window_end(select: exp.Select) -> exp.Expr | None:
                 start = inner.sql(dialect=SparkSql)
                 return exp.maybe_parse(f"CAST({start} AS TIMESTAMP) + INTERVAL {length}", dialect=SparkSql)
     return None
+
+
+def _session_end(at: exp.Expr, gap: exp.Expr) -> exp.Expr | None:
+    """The end of a session: a gap after its last row, and a moment later, since a row at the very end belongs to it.
+
+    Not the function's own end: Spark would apply a condition on that to the rows, before they are sessions.
+    """
+    micros = microseconds(
+        gap.name if isinstance(gap, exp.Literal) else gap.sql(dialect=SparkSql).removeprefix("INTERVAL")
+    )
+    if micros is None:
+        return None
+    return exp.maybe_parse(
+        f"TIMESTAMPADD(MICROSECOND, {micros + 1}, MAX({at.sql(dialect=SparkSql)}))", dialect=SparkSql
+    )
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:

@@ -168,15 +168,21 @@ def plain_rows(rows: Rows) -> DataFrame:
 
 
 def matching(
-    frame: DataFrame, keys: DataFrame, columns: Sequence[str], *, small: bool, known: Collection[str] = ()
+    frame: DataFrame,
+    keys: DataFrame,
+    columns: Sequence[str],
+    *,
+    small: bool,
+    many: bool = False,
+    known: Collection[str] = (),
 ) -> DataFrame:
     """The rows whose values in ``columns`` occur in ``keys``; NULL matches NULL, of which ``known`` columns have none.
 
-    Spark looks up a single number much faster than several values, so rows are told apart by one first, if it can.
+    Spark looks up a single number much faster than several values, so ``many`` rows are told apart by one first.
     """
     if not columns:
         return frame
-    types = {field.name: field.dataType for field in frame.schema.fields} if known and len(columns) > 1 else {}
+    types = {field.name: field.dataType for field in frame.schema.fields} if many and known and len(columns) > 1 else {}
     number = next((c for c in columns if c in known and isinstance(types.get(c), _NUMBERS)), None)
     if number is not None:
         frame = frame.join(*_matched(keys, [number], small, [number]), "left_semi")
