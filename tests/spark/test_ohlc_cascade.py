@@ -78,28 +78,26 @@ def test_among_trades_of_one_instant_the_smallest_is_first_and_the_largest_last(
     assert rows(db.table("bars")) == [("A", datetime(2024, 1, 1), 3, 5, 3, 5, 3)]
 
 
-@pytest.mark.parametrize(("near", "recomputed"), [(True, True), (True, False), (False, False)])
-def test_a_large_cascade(
-    cascade: penstock.Database, monkeypatch: pytest.MonkeyPatch, near: bool, recomputed: bool
-) -> None:
+def test_a_large_cascade(cascade: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if its tables were large: what is near a change, and where removed rows lie, is found on the way."""
     for module in (apply, sources, keyed):
         monkeypatch.setattr(module, "SMALL_TABLE_ROWS", 0)
     monkeypatch.setattr(apply, "cheaper", lambda **_: "PATCH")
-    monkeypatch.setattr(keyed, "TINY_ROWS", 10_000 if near else -1)
-    monkeypatch.setattr(aggregate, "CHEAP_ROWS", 10_000 if recomputed else -1)
-    monkeypatch.setattr(apply, "locate", None if recomputed else apply.locate)  # which would be another query
     dice = random.Random(3)
 
     def trade() -> str:
         at = dice.choice([f"TIMESTAMP'2024-01-01 10:00:00' + INTERVAL {dice.randrange(200)} SECONDS"] * 9 + ["NULL"])
         return f"({dice.choice(['NULL', repr('A'), repr('B')])}, {at}, {dice.randrange(9)}, {dice.randrange(3)})"
 
-    for number in range(4):
-        after(
-            cascade,
-            f"INSERT INTO trades VALUES {', '.join(trade() for _ in range(20))}",
-            f"UPDATE trades SET price = price + 1 WHERE second(event_time) % 7 = {number}",
-            f"DELETE FROM trades WHERE price = {number} OR quantity = {number % 3} AND minute(event_time) = 1",
-        )
+    for number, (near, recomputed) in enumerate(((True, True), (True, False), (False, False))):
+        with monkeypatch.context() as patch:
+            patch.setattr(keyed, "TINY_ROWS", 10_000 if near else -1)
+            patch.setattr(aggregate, "CHEAP_ROWS", 10_000 if recomputed else -1)
+            patch.setattr(apply, "locate", None)  # which would be another query
+            after(
+                cascade,
+                f"INSERT INTO trades VALUES {', '.join(trade() for _ in range(40))}",
+                f"UPDATE trades SET price = price + 1 WHERE second(event_time) % 3 = {number}",
+                f"DELETE FROM trades WHERE price = {number} OR quantity = {number} AND minute(event_time) = 1",
+            )
     assert {record.strategy for record in cascade.history("bars_1s", 3)} == {"PATCH"}
