@@ -186,7 +186,7 @@ class NodeInputs:
             frame = read_snapshot(self._spark, snapshot, columns)
         else:
             files = files_near(snapshot, self._bounds, bounded)
-            most, expected = sum(file.rows or 0 for file in files), rows_near(snapshot, self._bounds, bounded)
+            most, expected = sum(file.most for file in files), rows_near(snapshot, self._bounds, bounded)
             frame = read_files(self._spark, snapshot, [file.path for file in files], columns)
         small, light = expected <= SMALL_TABLE_ROWS, most <= SMALL_TABLE_ROWS
         return Rows(select(frame, *_renamed(scan)), small=small, light=light, most=most)

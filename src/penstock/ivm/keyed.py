@@ -102,7 +102,7 @@ class Stored:
     def light(self) -> bool:
         """Whether few rows are looked at, whatever comes of it."""
         files = self.snapshot.files if self.files is None else self.files
-        return sum(file.rows or 0 for file in files) <= SMALL_TABLE_ROWS
+        return sum(file.most for file in files) <= SMALL_TABLE_ROWS
 
     @property
     def tiny(self) -> bool:

@@ -57,6 +57,11 @@ class DataFile:
     def name(self) -> str:
         return name_of(self.path)
 
+    @property
+    def most(self) -> int:
+        """How many rows it has; a file that does not say so counts as large."""
+        return _UNKNOWN_ROWS if self.rows is None else self.rows
+
 
 class Snapshot:
     """One version of a table."""
@@ -108,7 +113,7 @@ class Snapshot:
     @cached_property
     def rows(self) -> int:
         """How many rows the version has; a file that does not say so counts as large."""
-        return sum(_UNKNOWN_ROWS if file.rows is None else file.rows for file in self.files)
+        return sum(file.most for file in self.files)
 
     @cached_property
     def plain(self) -> bool:

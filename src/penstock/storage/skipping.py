@@ -34,7 +34,7 @@ def rows_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) ->
         width = np.maximum(ends - begins, 1)
         share = np.where(common < 0, 0.0, np.minimum((common + 1) / width, 1))
         shares = np.minimum(shares, np.where(np.isnan(share), 1.0, share))
-    return int(sum(share * (file.rows or 0) for share, file in zip(shares, snapshot.files, strict=True)))
+    return int(sum(share * file.most for share, file in zip(shares, snapshot.files, strict=True)))
 
 
 _Bounds = tuple[pa.ChunkedArray, pa.ChunkedArray, pa.Scalar, pa.Scalar]
