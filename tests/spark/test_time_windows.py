@@ -86,6 +86,30 @@ def test_sessions_that_have_ended(windows: penstock.Database) -> None:
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT window(at, '1 hour').start AS s, COUNT(window) AS n FROM w WHERE window > 1 "
+        "GROUP BY window(at, '1 hour')",
+        "SELECT MAX(v) AS window, k FROM t GROUP BY window(at, '1 hour'), k ORDER BY window LIMIT 3",
+        "SELECT window, k, COUNT(*) AS n FROM t GROUP BY window(at, '1 hour'), k WITH ROLLUP",
+        "SELECT COUNT(*) AS n FROM t WHERE window(at, '9 seconds', '3 seconds').start > TIMESTAMP_SECONDS(1) "
+        "GROUP BY window(at, '9 seconds', '3 seconds')",
+        "SELECT window(local, '1 day') AS w, COUNT(*) AS n FROM w GROUP BY window(local, '1 day')",
+        "SELECT window.start, MAX(v) AS v FROM t GROUP BY window(at, '1 day', '1 minute')",
+        "SELECT window.start, FIRST(v, true) AS v FROM t WHERE v = 1 GROUP BY window(at, '1 day')",
+        "SELECT window.*, SORT_ARRAY(COLLECT_LIST(v)) AS v FROM t GROUP BY window(at, '1 day')",
+    ],
+)
+def test_windows_whose_meaning_is_left_to_spark(windows: penstock.Database, query: str) -> None:
+    windows.sql("CREATE TABLE w (at TIMESTAMP, window INT, local TIMESTAMP_NTZ)")
+    windows.sql("INSERT INTO w VALUES (TIMESTAMP_SECONDS(1), 1, TIMESTAMP_NTZ'2024-01-01 00:00:01')")
+    windows.sql("INSERT INTO t VALUES (1, 'a', TIMESTAMP_SECONDS(5), 1), (2, 'b', TIMESTAMP_SECONDS(9), 1)")
+    windows.create_view("v", query)
+    assert windows.explain("v").reason_code is not None
+    assert_fresh(windows, "v", "FULL")
+
+
+@pytest.mark.parametrize(
     ("query", "problem"),
     [
         ("SELECT SESSION_START(at, INTERVAL 1 SECOND) AS s FROM t", "goes with GROUP BY SESSION"),

@@ -43,7 +43,7 @@ def test_what_cannot_be_bounded_is_not(values: list[Any]) -> None:
     ("expression", "span"),
     [
         ("c1", Span("c1")),
-        ("DATE_TRUNC('hour', c1)", Span("c1", "2 HOUR")),
+        ("DATE_TRUNC('hour', c1)", Span("c1", "4 HOUR")),
         ("DATE_TRUNC('quarter', c1)", Span("c1", "6 MONTH")),
         ("CAST(c1 AS DATE)", Span("c1", "2 DAY")),
         ("c1 + 1", None),

@@ -36,7 +36,7 @@ def reach(key: str) -> list[object] | None:
     [
         ("n", 3, 7),
         ("at", NOON, NOON + timedelta(hours=1)),
-        ("DATE_TRUNC('MINUTE', at)", NOON - timedelta(minutes=2), NOON + timedelta(hours=1)),
+        ("DATE_TRUNC('MINUTE', at)", NOON - timedelta(minutes=30), NOON + timedelta(hours=1)),
         ("DATE_TRUNC('QUARTER', at)", NOON - timedelta(days=6 * 31), NOON + timedelta(hours=1)),
     ],
 )

@@ -50,7 +50,8 @@ from penstock.plan.operators import (
     walk,
 )
 from penstock.sql.emission import ended, is_moving
-from penstock.sql.query import lost_names, parse_query, spark_text, whole
+from penstock.sql.event_time import uses_windows
+from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Options, Placement
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
@@ -238,6 +239,7 @@ def _plan_nodes(
         names = [field.name for field, _ in columns]
         columns_of = {k: tuple(s.names) for k, s in schemas.items()}
         _check_nothing_lost(statement.query, columns_of)
+        _check_windows(statement.query, schemas)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         text = emitted(statement.query, statement.options, names, statement.name)
         plans = plan_nodes(text, key, names, columns_of, lateness)
@@ -260,6 +262,18 @@ def _check_nothing_lost(query: str, schemas: Mapping[str, tuple[str, ...]]) -> N
     lost = lost_names(query, {name.lower() for names in schemas.values() for name in names})
     if lost:
         raise Unsupported("PLAN_MISMATCH", f"an argument that our parser passes over ({', '.join(lost)})")
+
+
+def _check_windows(query: str, schemas: Mapping[str, StructType]) -> None:
+    """Spark's windows are spelled otherwise in a plan, by names and for times of which their meaning is certain."""
+    if not uses_windows(parse_written(query)):
+        return
+    fields = [field for schema in schemas.values() for field in schema.fields]
+    for field in fields:
+        if field.name.lower() in ("window", "session_window"):
+            raise Unsupported("TIME_WINDOW", f"a window of time beside a column called {field.name}")
+        if field.dataType.typeName() == "timestamp_ntz":
+            raise Unsupported("TIME_WINDOW", "Spark's window of times without a zone")
 
 
 def _check_names(plan: Plan, analysed: StructType) -> None:

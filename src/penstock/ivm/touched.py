@@ -30,6 +30,8 @@ from penstock.storage.bounded import Span, exactly, superset
 from penstock.storage.zset import Delta, consolidate, matching
 
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+_WIDTHS = {"MINUTE": "30 MINUTE", "HOUR": "4 HOUR", "QUARTER": "6 MONTH"}
+"""Clocks went back by 25 minutes in Dublin, and to the last minute of an hour in St. John's."""
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TUMBLE = re.compile(r"\w+\(MICROSECOND, -PMOD\(UNIX_MICROS\(CAST\((\w+) AS TIMESTAMP\)\), (\d+)\), \1\)")
 
@@ -226,12 +228,12 @@ def _is_time(frame: DataFrame, name: str) -> bool:
 
 
 def span_of(expression: exp.Expr) -> Span | None:
-    """The column that a key is, or is cut from; twice the unit's width, since clocks are turned back."""
+    """The column that a key is, or is cut from; more than the unit's width, since clocks are turned back."""
     match expression:
         case exp.Column():
             return Span(expression.name)
         case exp.TimestampTrunc(this=exp.Column() as at, unit=unit) if str(unit).upper() in _UNITS:
-            return Span(at.name, f"2 {str(unit).upper()}".replace("2 QUARTER", "6 MONTH"))
+            return Span(at.name, _WIDTHS.get(str(unit).upper(), f"2 {str(unit).upper()}"))
         case exp.Cast(this=exp.Column() as at, to=kind) if kind.this == exp.DataType.Type.DATE:
             return Span(at.name, "2 DAY")
     tumble = _TUMBLE.fullmatch(render(expression))

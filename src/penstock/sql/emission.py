@@ -33,6 +33,8 @@ def ended(query: str, names: Sequence[str], view: str) -> str:
             f"view {view!r}: EMIT AFTER WATERMARK needs windows that end: GROUP BY TUMBLE(ts, ..), HOP(ts, ..), "
             "SESSION(ts, ..), WINDOW(ts, ..) or DATE_TRUNC('..', ts), in the outermost SELECT."
         )
+    if len(tree.expressions) != len(names) or any(item.is_star for item in tree.expressions):
+        raise DefinitionError(f"view {view!r}: with EMIT AFTER WATERMARK, write the columns out instead of a star.")
     inner = tree.copy()
     columns = []
     for number, item in enumerate(inner.expressions):

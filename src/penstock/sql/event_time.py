@@ -43,32 +43,49 @@ def uses_windows(tree: exp.Expr) -> bool:
     return any(_name(node) in _OF_SPARK for node in tree.find_all(exp.Anonymous))
 
 
-def rewrite_event_time(tree: exp.Query) -> exp.Query:
+def rewrite_event_time(tree: exp.Query, *, windows_too: bool) -> exp.Query:
     """The same query without TUMBLE, HOP and their companions, and first and last by event time as MIN and MAX.
 
-    Of Spark's windows, those in GROUP BY are rewritten; ``session_window`` stays.
+    ``windows_too``: also Spark's own windows, where they are in GROUP BY and nothing else could be meant.
+    ``session_window`` stays.
 
     >>> import sqlglot
-    >>> q = "SELECT FIRST_VALUE(p) AS o FROM t GROUP BY TUMBLE(ts, INTERVAL '1 second')"
-    >>> print(rewrite_event_time(sqlglot.parse_one(q, dialect="spark")).sql(dialect="spark").split(" FROM ")[0])
+    >>> q = sqlglot.parse_one("SELECT FIRST_VALUE(p) AS o FROM t GROUP BY TUMBLE(ts, INTERVAL 1 SECOND)")
+    >>> print(rewrite_event_time(q, windows_too=True).sql(dialect="spark").split(" FROM ")[0])
     SELECT MIN(STRUCT(ts AS at, p AS value)).value AS o
     """
     tree = tree.copy()
     for select in list(tree.find_all(exp.Select)):
         group = select.args.get("group")
-        if group is not None:
+        if group is not None and windows_too and not _is_name(tree):
             _name_fields(select)
         windows = [node for node in _own(select) if _name(node) in _GROUPED] if group is not None else []
         for window in windows[:1]:
             if window.expressions:
-                _order_by_event_time(select, window.expressions[0])
-        _as_structs(select, [window for window in windows if _name(window) == "WINDOW"])
+                _order_by_event_time(select, window.expressions[0], _name(window) in _OF_SPARK)
+        if windows_too and group is not None and not _has_sets(group):
+            _as_structs(select, [window for window in windows if _name(window) == "WINDOW"])
         _spread(select, [window for window in windows if _name(window) == "HOP"])
         _as_sessions(select)
     for node in list(tree.find_all(exp.Anonymous)):
         if _name(node) in _TUMBLES:
             node.replace(_window_bound(node))
     return tree
+
+
+def _is_name(tree: exp.Expr) -> bool:
+    """Whether something else in a query is called as Spark's windows are."""
+    given = (exp.Alias, exp.Aliases, exp.TableAlias, exp.CTE)
+    names = {
+        i.name.lower() for node in tree.find_all(*given) for i in node.find_all(exp.Identifier) if i.parent is node
+    }
+    return not names.isdisjoint(("window", "session_window"))
+
+
+def _has_sets(group: exp.Group) -> bool:
+    """ROLLUP and its like, in whose totals a window is NULL as a whole."""
+    sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
+    return any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")) or group.find(*sets) is not None
 
 
 def _own(select: exp.Select) -> list[exp.Anonymous]:
@@ -96,13 +113,15 @@ def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
     """Spark's ``window`` in a query that groups: TUMBLE or HOP, and a struct of start and end where both are seen."""
     if len({", ".join(e.sql(dialect="spark") for e in window.expressions) for window in windows}) != 1:
         return  # none, or what Spark itself refuses
+    if not windows[0].expressions or any(window.find_ancestor(exp.Where) for window in windows):
+        return  # in WHERE, it stands for other rows than in GROUP BY
     at, *lengths = windows[0].expressions
     widths = [_length(e) for e in lengths]
     if not 1 <= len(widths) <= 3 or None in widths:
         return
     size = widths[0] or 0
     slide, offset = widths[1] if len(widths) > 1 else size, widths[2] if len(widths) > 2 else 0
-    if slide is None or offset is None or not 0 < slide <= size or offset >= slide:
+    if slide is None or offset is None or not 0 < slide <= size or offset >= slide or size > _MOST_WINDOWS * slide:
         return
     if slide == size:
         start = _start(at, slide, offset)
@@ -174,11 +193,17 @@ def _name(node: exp.Anonymous) -> str:
     return str(node.this).upper()
 
 
-def _order_by_event_time(select: exp.Select, at: exp.Expr) -> None:
+def _order_by_event_time(select: exp.Select, at: exp.Expr, of_spark: bool) -> None:
+    """``of_spark``: the windows are Spark's own, whose other ways to say first and last are left to Spark."""
     for node in list(select.find_all(*_BY_TIME)):
-        if node.find_ancestor(exp.Select) is not select or isinstance(node.parent, exp.Window):
+        above = node.parent
+        while isinstance(above, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            above = above.parent
+        if node.find_ancestor(exp.Select) is not select or isinstance(above, exp.Window):
             continue
-        if isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter) or node.expressions:
+        if above is not node.parent or node.expressions:
+            if of_spark:
+                continue
             raise SqlError(
                 f"{node.sql(dialect='spark')}: in a GROUP BY with TUMBLE, FIRST_VALUE and LAST_VALUE take one "
                 "argument and nothing more"
@@ -223,7 +248,9 @@ def _length(e: exp.Expr) -> int | None:
     """A length as Spark's windows take it: a text, or a number of microseconds."""
     if not isinstance(e, exp.Literal):
         return None
-    return microseconds(e.this.lower().removeprefix("interval ")) if e.is_string else int(e.this)
+    if e.is_string:
+        return microseconds(e.this.lower().removeprefix("interval "))
+    return int(e.this) if e.is_int else None
 
 
 def _width(node: exp.Anonymous, interval: exp.Expr) -> int:

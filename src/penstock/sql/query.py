@@ -28,7 +28,7 @@ def parse_query(text: str) -> exp.Query:
         return exp.select("*").from_(tree)
     if not isinstance(tree, exp.Query):
         raise error_at(text, 0, "expected a query")
-    return _in_spark_terms(tree)
+    return _in_spark_terms(tree, windows_too=True)
 
 
 def parse_written(text: str) -> exp.Expr:
@@ -36,8 +36,9 @@ def parse_written(text: str) -> exp.Expr:
     return _parse(whole(text))
 
 
-def _in_spark_terms(tree: exp.Query) -> exp.Query:
-    tree = rewrite_event_time(tree) if uses_event_time(tree) or uses_windows(tree) else tree
+def _in_spark_terms(tree: exp.Query, *, windows_too: bool) -> exp.Query:
+    if uses_event_time(tree) or (windows_too and uses_windows(tree)):
+        tree = rewrite_event_time(tree, windows_too=windows_too)
     return determine(tree) if is_open(tree) else tree
 
 
@@ -46,7 +47,7 @@ def spark_text(text: str) -> str:
     text = whole(text)
     tree = _parse(text)
     if isinstance(tree, exp.Query) and (uses_event_time(tree) or is_open(tree)):
-        return _in_spark_terms(tree).sql(dialect=SparkSql)
+        return _in_spark_terms(tree, windows_too=False).sql(dialect=SparkSql)
     return text
 
 

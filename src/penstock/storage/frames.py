@@ -56,7 +56,8 @@ class Query:
     @classmethod
     def of(cls, frame: DataFrame) -> Query:
         name = f"__frame_{next(_numbers)}"
-        return cls(name, {name: frame})
+        # A view that is dropped takes what is cached of its plan along, unless the plan is another.
+        return cls(name, {name: frame.where("true") if frame.is_cached else frame})
 
     def select(self, *expressions: str, where: str | None = None, hint: str = "") -> Query:
         condition = "" if where is None else f" WHERE {where}"
