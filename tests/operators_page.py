@@ -36,7 +36,7 @@ CODES = {
     "SOURCE_COLUMN": "a column of type CHAR, which Spark pads wherever it compares it, or one called `__weight`",
     "SUBQUERY": "a subquery in `ON`, behind `ALL` or `ANY`, or `NOT IN` of several columns",
     "TABLE_FORM": "`VALUES` and table functions in `FROM`",
-    "TIME_WINDOW": "`window` and `session_window` without `GROUP BY`; sessions whose gap is not fixed",
+    "TIME_WINDOW": "`window` and `session_window` without `GROUP BY`, in `WHERE` or `ROLLUP`, beside a column of that name, of times without a zone; sessions whose gap is not fixed",
     "UNKNOWN_FUNCTION": "a function that is not one of Spark's own, SQL functions of the user's included: nothing is "
     "known of it",
     "UNRESOLVED_NAME": "a name that the planner does not find though Spark does",
