@@ -43,7 +43,7 @@ def _run(bench: Bench) -> list[Cell]:
             stage.create({"trades": (_COLUMNS, _trades(0, rows))}, {})
             for view, query in _VIEWS.items():
                 lateness = "ALLOW LATENESS INTERVAL 1 MINUTE" if view == "bars_1m" else ""
-                stage.sql(f"CREATE MATERIALIZED VIEW {view} {lateness} AS {query}")
+                stage.sql(f"CREATE MATERIALIZED VIEW {view} AS {query} {lateness}")
                 stage.views[view] = query
 
             def append(number: int, rows: int = rows) -> int:
