@@ -178,7 +178,7 @@ def test_what_cannot_be_restored(sales: penstock.Database) -> None:
 TRANSFERS = """
 import sys, penstock
 with penstock.connect(sys.argv[1]) as db:
-    for step in range(4):
+    for step in range(3):
         giver, taker = step % 4, (step + 1) % 4
         db.sql(f"UPDATE accounts SET money = money + IF(id = {giver}, -7, 7) WHERE id IN ({giver}, {taker})")
         db.refresh()
