@@ -9,16 +9,15 @@ Where sessions begin and end depends on their neighbours, so a touched key's ses
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.ivm import rules
+from penstock.ivm import partitions
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, Stored, replaced
+from penstock.ivm.keyed import Keyed, Stored
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.touched import touched
 from penstock.plan.operators import Sessions, render
 from penstock.storage.frames import select
 from penstock.storage.reader import quoted
@@ -26,22 +25,13 @@ from penstock.storage.zset import Rows, plain_rows
 
 
 def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
-    """All sessions at a moment, as the node's table stores them."""
     op = _body(layout)
-    return layout.project(_computed(op, rules.evaluate(op.child, context, moment)))
+    return partitions.evaluate(layout, op.child, partial(_computed, op), context, moment)
 
 
 def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
     op = _body(layout)
-    change = rules.delta(op.child, context)
-    if change is None:
-        return None
-    groups = touched(change, op.partition, materializer)
-    rows = rules.evaluate(op.child, context, "post")
-    if groups is not None:
-        rows = replace(rows, frame=groups.of(rows.frame, many=not rows.small))
-    anew = Rows(layout.project(_computed(op, rows)), small=rows.small, light=rows.light)
-    return replaced(layout, stored, groups, anew, materializer)
+    return partitions.delta(layout, op.child, op.partition, partial(_computed, op), context, stored, materializer)
 
 
 def _body(layout: Keyed) -> Sessions:

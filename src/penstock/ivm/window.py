@@ -10,17 +10,16 @@ Rows that are equal in a window's ORDER BY come in the order of all their other 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlglot import exp
 
-from penstock.ivm import rules
+from penstock.ivm import partitions
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, Stored, replaced
+from penstock.ivm.keyed import Keyed, Stored
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.touched import touched
 from penstock.plan.aggregates import name_of
 from penstock.plan.operators import Window, column, render
 from penstock.storage.frames import select
@@ -31,22 +30,13 @@ _BY_FRAME = frozenset("rank dense_rank percent_rank cume_dist".split())
 
 
 def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
-    """All rows at a moment, as the node's table stores them."""
     op = _body(layout)
-    return layout.project(_computed(op, rules.evaluate(op.child, context, moment)))
+    return partitions.evaluate(layout, op.child, partial(_computed, op), context, moment)
 
 
 def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
     op = _body(layout)
-    change = rules.delta(op.child, context)
-    if change is None:
-        return None
-    groups = touched(change, op.partition, materializer)
-    rows = rules.evaluate(op.child, context, "post")
-    if groups is not None:
-        rows = replace(rows, frame=groups.of(rows.frame, many=not rows.small))
-    anew = Rows(layout.project(_computed(op, rows)), small=rows.small, light=rows.light)
-    return replaced(layout, stored, groups, anew, materializer)
+    return partitions.delta(layout, op.child, op.partition, partial(_computed, op), context, stored, materializer)
 
 
 def _body(layout: Keyed) -> Window:
