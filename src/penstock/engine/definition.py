@@ -355,6 +355,9 @@ class _EmptyInputs:
     def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
         return Materialized(frame, None)
 
+    def count(self, scan: Scan) -> int:
+        return 0
+
     def near(self, bounds: pa.Table) -> _EmptyInputs:
         return self
 

@@ -128,6 +128,11 @@ class NodeInputs:
         self._bounds: pa.Table | None = None
         self._snapshots: dict[tuple[str, int], Snapshot] = {}
 
+    def count(self, scan: Scan) -> int:
+        after = self._inputs[scan.relation].after
+        assert after is not None
+        return after.rows
+
     def near(self, bounds: pa.Table) -> NodeInputs:
         nearer = NodeInputs(self._spark, self._inputs, self._since, self._watermarks)
         nearer._bounds = bounds
@@ -189,7 +194,7 @@ class NodeInputs:
             most, expected = sum(file.most for file in files), rows_near(snapshot, self._bounds, bounded)
             frame = read_files(self._spark, snapshot, [file.path for file in files], columns)
         small, light = expected <= SMALL_TABLE_ROWS, most <= SMALL_TABLE_ROWS
-        return Rows(select(frame, *_renamed(scan)), small=small, light=light, most=most)
+        return Rows(select(frame, *_renamed(scan)), small=small, light=light)
 
     def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)

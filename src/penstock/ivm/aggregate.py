@@ -185,9 +185,10 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
     extremes = _extremes(layout, change.rows)
     if not extremes or change.most is None or not layout.keys:
         return False
-    rows = rules.evaluate(_body(layout).child, context, "post").most
-    if rows is None:
+    below = list(walk(_body(layout).child))
+    if not all(isinstance(op, Scan | Project | Filter) for op in below):
         return False
+    rows = sum(context.count(op) for op in below if isinstance(op, Scan))
     group = rows / max(stored.snapshot.rows, 1)
     touched_rows = min(change.most, stored.snapshot.rows) * group
     return change.most * len(extremes) >= 2 * group and touched_rows <= CHEAP_ROWS

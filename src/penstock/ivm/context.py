@@ -23,6 +23,9 @@ class Context(Protocol):
     def read(self, scan: Scan, moment: Moment) -> Rows:
         """The input at a moment."""
 
+    def count(self, scan: Scan) -> int:
+        """About how many rows the input has after the epoch."""
+
     def near(self, bounds: pa.Table) -> Context:
         """The same inputs, of which only rows are wanted whose columns lie between some values; others may come too.
 

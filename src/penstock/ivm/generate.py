@@ -20,7 +20,7 @@ from penstock.storage.zset import WEIGHT, Delta, Rows
 
 def evaluate(op: Generate, context: Context, moment: Moment) -> Rows:
     rows = rules.evaluate(op.child, context, moment)
-    return replace(rows, frame=_generated(op, rows.frame, weighted=rows.weighted), most=None)
+    return replace(rows, frame=_generated(op, rows.frame, weighted=rows.weighted))
 
 
 def delta(op: Generate, context: Context) -> Delta | None:

@@ -42,14 +42,12 @@ class Rows:
     """A relation at a moment: its columns, and a weight column if some weight may differ from one.
 
     ``small``: few rows are expected, so that grouping them needs no shuffle. ``light``: few rows are looked at for it.
-    ``most``: how many rows it has at most, if that is known.
     """
 
     frame: DataFrame
     weighted: bool = False
     small: bool = False
     light: bool = False
-    most: int | None = None
 
 
 @dataclass(frozen=True)
