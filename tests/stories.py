@@ -33,10 +33,12 @@ class Story:
     """Whether no group of a view counts as near a change, so that the change's own groups are computed first."""
     merged: bool = False
     """Whether groups are merged first, also where they will have to be recomputed."""
+    looked_up: bool = False
+    """Whether every table is worth being looked through on the driver."""
 
     def script(self) -> str:
         """The story as SQL, to be read by whoever must find out why it failed."""
-        flags = ("rewrite", "cached", "spark_writes", "patch", "far", "merged")
+        flags = ("rewrite", "cached", "spark_writes", "patch", "far", "merged", "looked_up")
         sizes = " ".join(f"{flag}={getattr(self, flag)}" for flag in flags)
         lines = [f"-- {sizes}", *self.tables]
         lines += [f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in self.views]
@@ -62,7 +64,7 @@ class Author(QueryAuthor):
             self.relations.append(Relation(f"v{i}", columns))
         sources = [relation for relation, _ in tables]
         steps = tuple(self._step(sources, [name for name, _ in views]) for _ in range(self.random.randint(2, 3)))
-        flags = [self._maybe(chance) for chance in (0.3, 0.2, 0.3, 0.5, 0.3, 0.3)]
+        flags = [self._maybe(chance) for chance in (0.3, 0.2, 0.3, 0.5, 0.3, 0.3, 0.5)]
         return Story(statements, tuple(views), steps, *flags)
 
     # -- tables and changes -------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
     from penstock.engine.source_tables import SourceTables
+    from penstock.storage.vacuum import Freed
 
 
 @dataclass(frozen=True)
@@ -328,6 +329,11 @@ class Database:
         self._check_open()
         return self._engine.restore(name)
 
+    def vacuum(self, name: str | None = None) -> Freed:
+        """Delete what epochs beyond the setting ``retention`` have left of a view (of all); happens daily anyway."""
+        self._check_open()
+        return self._engine.vacuum(name)
+
     def settings(self) -> dict[str, str]:
         """The settings of the warehouse, as they hold now."""
         from penstock.engine.settings import SETTINGS, value_of
@@ -374,6 +380,8 @@ class Database:
             case s.DropCheckpoint():
                 self.drop_checkpoint(statement.name)
                 return Done(f"checkpoint {statement.name} dropped")
+            case s.Vacuum():
+                return _vacuumed(self.vacuum())
             case s.SetWatermark():
                 self._tables.set_watermark(statement.name, statement.watermark)
                 return Done(f"watermark of {statement.name} {'set' if statement.watermark else 'dropped'}")
@@ -397,6 +405,8 @@ class Database:
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
         if statement.verb == "DESCRIBE" and statement.target.lower() in self._catalog.world().views:
             return self._show(s.DescribeView(statement.text, statement.target))
+        if statement.verb == "VACUUM" and statement.target.lower() in self._catalog.world().views:
+            return _vacuumed(self.vacuum(statement.target))
         result = self._tables.run(statement)
         if statement.returns_rows:
             return result
@@ -450,3 +460,7 @@ class Database:
             case _:
                 raise InternalError(f"no way to run {type(statement).__name__}")
         return as_frame(self.spark, listing.ddl, listing.rows)
+
+
+def _vacuumed(freed: Freed) -> Done:
+    return Done(f"VACUUM: {freed.files:,} files, {freed.bytes:,} bytes deleted")

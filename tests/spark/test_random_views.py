@@ -22,7 +22,7 @@ import penstock
 from oracle import assert_fresh
 from penstock.engine import sources
 from penstock.ivm import aggregate, keyed, materialize
-from penstock.storage import apply, changes, local_changes
+from penstock.storage import apply, changes, local_changes, lookup
 from stories import Author, Story
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
@@ -47,6 +47,9 @@ def sizes(story: Story) -> Iterator[None]:
             patch.setattr(keyed, "TINY_ROWS", -1)
         if story.merged:
             patch.setattr(aggregate, "CHEAP_ROWS", -1)
+        if story.looked_up:
+            patch.setattr(lookup, "LEAST_ROWS", 1)
+            patch.setattr(sources, "SMALL_TABLE_ROWS", 0)
         if story.spark_writes:
             for name in ("LOCAL_TABLE_ROWS", "LOCAL_KEYED_ROWS"):
                 patch.setattr(apply, name, -1)

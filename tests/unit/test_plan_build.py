@@ -211,7 +211,7 @@ def shape(query: str) -> str:
             "SELECT a, COUNT(DISTINCT b) AS n, SUM(k) AS s FROM t GROUP BY a",
             "join(aggregate(t), aggregate(distinct(t)))",
         ),
-        ("SELECT a, SUM(b) AS s FROM t GROUP BY ROLLUP (a)", "union(aggregate(t), aggregate(t))"),
+        ("SELECT a, SUM(b) AS s FROM t GROUP BY ROLLUP (a)", "aggregate(generate(t))"),
         ("SELECT a, SUM(b) OVER (PARTITION BY k) AS s FROM t", "window(t)"),
         (
             "SELECT SUM(b) OVER (PARTITION BY k) AS s, MAX(b) OVER (PARTITION BY a) AS m FROM t",

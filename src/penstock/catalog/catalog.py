@@ -108,8 +108,8 @@ class Catalog:
             replaced = connection.execute(following).scalar()
             named = select(t.checkpoints.c.name).where(t.checkpoints.c.epoch == epoch)
             kept = connection.execute(named).first() is not None
-            versions = _latest(connection, t.node_versions, t.node_versions.c.node, epoch)
-            sources = _latest(connection, t.source_versions, t.source_versions.c.source, epoch)
+            versions = latest(connection, t.node_versions, t.node_versions.c.node, epoch)
+            sources = latest(connection, t.source_versions, t.source_versions.c.source, epoch)
         nodes = {name: replace(node, version=versions.get(name)) for name, node in world.nodes.items()}
         sources = {key: version for key, version in sources.items() if key in world.tables}
         return Moment(
@@ -260,7 +260,7 @@ def _watermark(kept: dict[str, Any] | None) -> tuple[Watermark | None, int | Non
     return Watermark(kept["column"], kept["delay"]), kept.get("floor")
 
 
-def _latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
+def latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
     """The version of everything in a table of versions, as of an epoch."""
     query = select(name, table.c.version).where(table.c.epoch <= epoch).order_by(table.c.epoch)
     return {row[0]: row[1] for row in connection.execute(query)}

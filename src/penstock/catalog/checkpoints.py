@@ -32,6 +32,10 @@ class Checkpoint:
         """Path and version of every node."""
         return {node["name"]: (node["path"], node["version"]) for node in self.state["nodes"]}
 
+    def consumed(self, node: str) -> set[int]:
+        """The versions of a node that its readers had come to."""
+        return {row["version"] for row in self.state["frontiers"] if row["relation"] == node}
+
     @property
     def tables(self) -> Rows:
         """The source tables of then."""

@@ -55,6 +55,7 @@ from penstock.sql.query import lost_names, parse_query, parse_written, spark_tex
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Options, Placement
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.lookup import Anywhere
 from penstock.storage.reader import quoted, schema_of
 from penstock.storage.zset import WEIGHT, Delta, Rows
 
@@ -352,13 +353,17 @@ class _EmptyInputs:
     def delta(self, scan: Scan) -> Delta | None:
         return None
 
-    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
+    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
         return Materialized(frame, None)
 
     def count(self, scan: Scan) -> int:
         return 0
 
-    def near(self, bounds: pa.Table) -> _EmptyInputs:
+    @property
+    def utc(self) -> bool:
+        return True
+
+    def near(self, bounds: pa.Table | None, sought: Anywhere | None = None) -> _EmptyInputs:
         return self
 
     def watermark(self, moment: Moment) -> int | None:

@@ -18,6 +18,7 @@ from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
 from penstock.engine.session import Spark
+from penstock.engine.vacuum import vacuum_if_due, vacuum_views
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -31,6 +32,7 @@ from penstock.errors import (
 from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.vacuum import Freed
 from penstock.storage.view_table import delete_table
 from penstock.storage.view_table import restore as restore_table
 
@@ -75,6 +77,7 @@ class Engine:
             reports = hold_back(world, result, _view_reports(world, result))
             number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
         report = Report(reports, number)
+        self._vacuum_if_due(world)
         if report.failed:
             first = report.failed[0]
             others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
@@ -86,6 +89,18 @@ class Engine:
                 report=report,
             )
         return report
+
+    def _vacuum_if_due(self, world: World) -> None:
+        """What cannot be deleted today is tomorrow: the refresh stands."""
+        try:
+            vacuum_if_due(self._catalog, world.settings)
+        except (PenstockError, OSError) as problem:
+            self._progress(f"files of old epochs were not deleted: {problem}")
+
+    def vacuum(self, name: str | None = None) -> Freed:
+        """Delete what epochs beyond the setting ``retention`` have left, of one view or of all."""
+        world = self._catalog.world()
+        return vacuum_views(self._catalog, None if name is None else world.views[world.view_key(name)].nodes)
 
     def _epoch(self, world: World) -> Epoch:
         return Epoch(self._session, self._catalog, world)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from penstock.errors import DefinitionError
 from penstock.graph.groups import FASTEST, SLOWEST
@@ -28,6 +29,12 @@ SETTINGS = {
 
 def value_of(given: Mapping[str, str], name: str) -> str:
     return given.get(name, SETTINGS[name].default)
+
+
+def retention(given: Mapping[str, str]) -> timedelta:
+    length = microseconds(value_of(given, "retention"))
+    assert length is not None
+    return timedelta(microseconds=length)
 
 
 def checked(name: str, value: str) -> tuple[str, str]:

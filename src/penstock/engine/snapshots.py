@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 from penstock.catalog import Catalog, Moment, World
 from penstock.engine.relations import published, read_keys, run_query
-from penstock.engine.settings import value_of
+from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.sql.as_of import Past, find_past
-from penstock.sql.intervals import described, microseconds
+from penstock.sql.intervals import described
 from penstock.sql.parser import parse
 from penstock.sql.statements import Query
 from penstock.storage.changes import read_change
@@ -98,13 +98,12 @@ def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | da
     if moment is None:
         newest = catalog.world().epoch
         raise NotFoundError(f"there is no published epoch {epoch}. The newest is {newest}.")
-    kept = value_of(moment.world.settings, "retention")
-    length = microseconds(kept)
-    assert length is not None
-    expired = moment.replaced_at is not None and moment.replaced_at < _now() - timedelta(microseconds=length)
+    length = retention(moment.world.settings)
+    expired = moment.replaced_at is not None and moment.replaced_at < _now() - length
     if expired and not moment.kept:
+        kept = described(length // timedelta(microseconds=1))
         raise RetentionError(
-            f"epoch {moment.epoch} is too old to be read: epochs are kept for {described(length)} after the next one. "
+            f"epoch {moment.epoch} is too old to be read: epochs are kept for {kept} after the next one. "
             "Name epochs that you need with a checkpoint, or SET retention to a longer time."
         )
     return moment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Lock
 
 import pyarrow as pa
@@ -19,8 +20,9 @@ from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import select
-from penstock.storage.interpreted import LITTLE_ROWS
-from penstock.storage.reader import quoted, read_files, read_snapshot, schema_of
+from penstock.storage.interpreted import LIGHT_ROWS, LITTLE_ROWS
+from penstock.storage.lookup import Anywhere, look_up
+from penstock.storage.reader import found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
 
@@ -107,8 +109,12 @@ class Inputs:
             result.frame, append_only=deleted == 0, small=result.local, table=result.table, little=result.little
         )
 
-    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
-        return self._materializer.materialize(frame, few=few)
+    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
+        return self._materializer.materialize(frame, few=few, little=little)
+
+    @cached_property
+    def utc(self) -> bool:
+        return self._spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "Z")
 
 
 class NodeInputs:
@@ -126,6 +132,7 @@ class NodeInputs:
         self._since = since
         self._watermarks = watermarks
         self._bounds: pa.Table | None = None
+        self._sought: Anywhere | None = None
         self._snapshots: dict[tuple[str, int], Snapshot] = {}
 
     def count(self, scan: Scan) -> int:
@@ -133,9 +140,13 @@ class NodeInputs:
         assert after is not None
         return after.rows
 
-    def near(self, bounds: pa.Table) -> NodeInputs:
+    @property
+    def utc(self) -> bool:
+        return self._inputs.utc
+
+    def near(self, bounds: pa.Table | None, sought: Anywhere | None = None) -> NodeInputs:
         nearer = NodeInputs(self._spark, self._inputs, self._since, self._watermarks)
-        nearer._bounds = bounds
+        nearer._bounds, nearer._sought = bounds, sought
         return nearer
 
     def watermark(self, moment: Moment) -> int | None:
@@ -173,8 +184,8 @@ class NodeInputs:
         little = table.num_rows <= LITTLE_ROWS
         return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table, little=little)
 
-    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
-        return self._inputs.keep(frame, few=few)
+    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
+        return self._inputs.keep(frame, few=few, little=little)
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         relation = self._inputs[scan.relation]
@@ -185,6 +196,10 @@ class NodeInputs:
 
     def _rows(self, snapshot: Snapshot, scan: Scan) -> Rows:
         columns = [stored for _, stored in scan.stored]
+        found = self._looked_up(snapshot, scan, columns)
+        if found is not None:
+            frame = found_frame(self._spark, snapshot, found)
+            return Rows(select(frame, *_renamed(scan)), small=True, light=found.num_rows <= LIGHT_ROWS)
         bounded = {stored: name for name, stored in scan.stored if self._bounds and name in self._bounds.column_names}
         if self._bounds is None or not bounded or not snapshot.plain:
             most = expected = snapshot.rows
@@ -195,6 +210,15 @@ class NodeInputs:
             frame = read_files(self._spark, snapshot, [file.path for file in files], columns)
         small, light = expected <= SMALL_TABLE_ROWS, most <= SMALL_TABLE_ROWS
         return Rows(select(frame, *_renamed(scan)), small=small, light=light)
+
+    def _looked_up(self, snapshot: Snapshot, scan: Scan, columns: list[str]) -> pa.Table | None:
+        """The rows that are sought, if anything is and they are found without Spark."""
+        sought = self._sought.within(dict(scan.stored)) if self._sought is not None else None
+        if sought is None:
+            return None
+        names = {place.column: key for key, place in sought.places.items() if place.unit is None}
+        with phase("reading"):
+            return look_up(snapshot, columns, sought, files_near(snapshot, sought.keys, names))
 
     def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)

@@ -20,17 +20,18 @@ from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.touched import Touched, reach_of, renamed, touched
-from penstock.plan.operators import Aggregate, Distinct, Filter, Generate, Join, Project, Scan, names_in, render, walk
+from penstock.ivm.touched import BY_ROW, Touched, key_values, reach_of, renamed, sought, touched
+from penstock.plan.operators import Aggregate, Distinct, Filter, Project, Scan, names_in, render, walk
 from penstock.storage.frames import Query, grouped, select
+from penstock.storage.lookup import can_look_through
 from penstock.storage.reader import LOCATED, quoted
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
 
 _OLD, _STALE = "__old", "__stale"
-_BY_ROW = (Scan, Project, Filter, Join, Generate)
-"""Operators under which rows can be left out by the value of a column without a trace in other rows."""
 CHEAP_ROWS = 1_000_000
-"""Rows of the child that are aggregated as fast as their groups are merged."""
+"""Rows of the child that are aggregated as fast as their groups are merged, if all of the child is scanned for them."""
+FEW_ROWS = 50_000
+"""The same if they are looked up."""
 
 
 def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
@@ -48,6 +49,7 @@ def delta(layout: Layout, context: Context, stored: Stored, materializer: Materi
     rows = _Change(
         replace(change, frame=_arguments(layout, change.frame, WEIGHT), known=renamed(change.known, keys)),
         reach_of(change.known, keys),
+        key_values(change.known, keys, utc=context.utc),
         change.known.num_rows if change.known is not None else None,
     )
     if layout.mergeable and not _is_lost_cause(layout, context, rows, stored):
@@ -57,10 +59,14 @@ def delta(layout: Layout, context: Context, stored: Stored, materializer: Materi
 
 @dataclass(frozen=True)
 class _Change:
-    """A change of keys and arguments: its rows, between what its keys lie, and how many rows it has at most."""
+    """A change of keys and arguments: its rows, and what is known of its keys: between what they lie, and their values.
+
+    ``most``: how many rows it has at most.
+    """
 
     rows: Delta
     reach: pa.Table | None
+    values: pa.Table | None
     most: int | None
 
 
@@ -191,7 +197,13 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
     rows = sum(context.count(op) for op in below if isinstance(op, Scan))
     group = rows / max(stored.snapshot.rows, 1)
     touched_rows = min(change.most, stored.snapshot.rows) * group
-    return change.most * len(extremes) >= 2 * group and touched_rows <= CHEAP_ROWS
+    if change.most * len(extremes) < 2 * group:
+        return False
+    keys = {name: e for name, e, _ in layout.keys}
+    if sought(_body(layout).child, change.values, keys, utc=context.utc) is None or not can_look_through(rows):
+        return touched_rows <= CHEAP_ROWS
+    # Few groups are looked up in much less time than it takes to scan for them: then only the lost ones are.
+    return touched_rows <= FEW_ROWS or 2 * len(extremes) >= group
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:
@@ -302,8 +314,10 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
 def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Rows:
     """These groups (all without) computed anew from the child after the epoch."""
     child, keys = _body(layout).child, {name: e for name, e, _ in layout.keys}
-    bounds = groups.around(keys) if groups is not None and all(isinstance(op, _BY_ROW) for op in walk(child)) else None
-    rows = rules.evaluate(child, context if bounds is None else context.near(bounds), "post")
+    if groups is not None:
+        bounds = groups.around(keys) if all(isinstance(op, BY_ROW) for op in walk(child)) else None
+        context = context.near(bounds, sought(child, groups.values, keys, utc=context.utc))
+    rows = rules.evaluate(child, context, "post")
     frame = rows.frame if groups is None else groups.bounded(rows.frame, keys)
     narrow = _arguments(layout, frame, *([WEIGHT] if rows.weighted else []))
     if groups is not None:
@@ -316,6 +330,6 @@ def _recompute(
     layout: Layout, context: Context, change: _Change, stored: Stored, materializer: Materializer
 ) -> Materialized:
     keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys), layout.stored)
-    groups = touched(change.rows, keyed.names, materializer, change.reach)
+    groups = touched(change.rows, keyed.names, materializer, change.reach, change.values)
     anew = _from_child(layout, context, groups)
     return replaced(keyed, stored, groups, anew, materializer, unique=True)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from penstock.ivm.materialize import Materialized
 from penstock.plan.operators import Scan
+from penstock.storage.lookup import Anywhere
 from penstock.storage.zset import Delta, Rows
 
 Moment = Literal["pre", "post"]
@@ -26,14 +27,22 @@ class Context(Protocol):
     def count(self, scan: Scan) -> int:
         """About how many rows the input has after the epoch."""
 
-    def near(self, bounds: pa.Table) -> Context:
-        """The same inputs, of which only rows are wanted whose columns lie between some values; others may come too.
+    @property
+    def utc(self) -> bool:
+        """Whether hours and days are those of UTC."""
 
-        ``bounds`` has the values, under internal names of columns of scans.
+    def near(self, bounds: pa.Table | None, sought: Anywhere | None = None) -> Context:
+        """The same inputs, of which only some rows are wanted; others may come too.
+
+        ``bounds``: those whose columns lie between some values. ``sought``: those with some keys. Both speak of columns
+        by the internal names that scans give them.
         """
 
     def watermark(self, moment: Moment) -> int | None:
         """How far event time has come for the node, in microseconds; None when that is not known."""
 
-    def keep(self, frame: DataFrame, *, few: bool = False) -> Materialized:
-        """A frame that is read more than once, or whose rows must be known, computed once. ``few`` are expected."""
+    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
+        """A frame that is read more than once, or whose rows must be known, computed once.
+
+        ``few`` rows are expected; ``little`` is read for them.
+        """

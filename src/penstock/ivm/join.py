@@ -10,6 +10,7 @@ Every term starts from the delta and goes on to an input that a condition connec
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,15 +19,15 @@ from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.touched import joining
-from penstock.plan.operators import Join, names_in, render
+from penstock.ivm.touched import joined_by, joining, sought
+from penstock.plan.operators import Join, Operator, names_in, render
 from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Delta, Rows, add
 
 
 def evaluate(op: Join, context: Context, moment: Moment) -> Rows:
-    inputs = [rules.evaluate(child, context, moment) for child in op.inputs]
-    return _Term(op, inputs[0], inputs[1:]).joined()
+    start = rules.evaluate(op.inputs[0], context, moment)
+    return _Term(op, start, [_Input(child, context, moment) for child in op.inputs[1:]]).joined()
 
 
 def delta(op: Join, context: Context) -> Delta | None:
@@ -36,19 +37,39 @@ def delta(op: Join, context: Context) -> Delta | None:
         if change is None:
             continue
         others = [
-            rules.evaluate(child, context, "post" if j < i and changes[j] is not None else "pre")
+            _Input(child, context, "post" if j < i and changes[j] is not None else "pre")
             for j, child in enumerate(op.inputs)
             if j != i
         ]
-        terms.append(_Term(op, Rows(change.frame, weighted=True), others, change, context).joined().frame)
+        terms.append(_Term(op, Rows(change.frame, weighted=True), others, change, context).joined())
     present = [change for change in changes if change is not None]
     if not present:
         return None
     return Delta(
-        add(terms),
+        add([term.frame for term in terms]),
         append_only=all(change.append_only for change in present),
         few=all(change.small or change.few for change in present),
+        little=all(term.light for term in terms),
     )
+
+
+@dataclass(frozen=True)
+class _Input:
+    """An input at a moment."""
+
+    operator: Operator
+    context: Context
+    moment: Moment
+
+    def rows(self) -> Rows:
+        return rules.evaluate(self.operator, self.context, self.moment)
+
+    def joining(self, known: pa.Table | None, conditions: Sequence[exp.Expr]) -> Rows:
+        """Of a large input, the rows that can be joined to the known ones, and maybe others."""
+        equal = joined_by(known, conditions, self.operator)
+        keys = sought(self.operator, known, equal, utc=self.context.utc)
+        near = self.rows() if keys is None else replace(self, context=self.context.near(None, keys)).rows()
+        return near if near.small else replace(near, frame=joining(near.frame, known, conditions))
 
 
 class _Term:
@@ -59,8 +80,9 @@ class _Term:
     """
 
     def __init__(
-        self, op: Join, start: Rows, others: Sequence[Rows], change: Delta | None = None, context: Context | None = None
-    ):
+        self, op: Join, start: Rows, others: Sequence[_Input], change: Delta | None = None,
+        context: Context | None = None,
+    ):  # fmt: skip
         self._columns = list(op.columns)
         self._pending = [(condition, names_in(condition)) for condition in op.conditions]
         self._others = list(others)
@@ -69,22 +91,28 @@ class _Term:
         self._known = {c for c in self._frame.columns if c != _weight(0)}
         self._context = context if change is not None and change.small else None
         self._local = change.known if change is not None else None
+        self._small = start.small and change is None
+        self._light = start.light if change is None else change.little
 
     def joined(self) -> Rows:
         for number in range(1, len(self._others) + 1):
             self._join(self._others.pop(_next_input(self._others, self._known, self._pending)), number)
         if not self._weights:
-            return Rows(self._frame.select(*self._columns), weighted=False)
+            return Rows(self._frame.select(*self._columns), small=self._small, light=self._light)
         product = f"{' * '.join(self._weights)} AS {WEIGHT}"
-        return Rows(select(self._frame, *self._columns, product), weighted=True)
+        return Rows(select(self._frame, *self._columns, product), weighted=True, small=self._small, light=self._light)
 
-    def _join(self, rows: Rows, number: int) -> None:
-        frame, weighted = _numbered(rows, number)
-        self._known |= {c for c in frame.columns if c != _weight(number)}
+    def _join(self, other: _Input, number: int) -> None:
+        self._known |= set(other.operator.columns)
         ready = [condition for condition, names in self._pending if names <= self._known]
         self._pending = [(condition, names) for condition, names in self._pending if not names <= self._known]
-        if not rows.small and any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in ready):
-            frame = joining(frame, self._rows_so_far(), ready)
+        rows = other.rows()
+        equal = any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in ready)
+        if not rows.small and equal:
+            rows = other.joining(self._rows_so_far(), ready)
+        self._small = self._small and rows.small and equal  # else the product of few rows may be many
+        self._light = self._light and rows.light and equal
+        frame, weighted = _numbered(rows, number)
         left = F.broadcast(self._frame) if self._context is not None else self._frame
         on = F.expr(" AND ".join(f"({render(c)})" for c in ready)) if ready else None
         self._frame = left.crossJoin(frame) if on is None else left.join(frame, on)
@@ -95,7 +123,7 @@ class _Term:
         """What is joined so far, computed; None when it is not small."""
         if self._context is None or self._local is not None:
             return self._local
-        kept = self._context.keep(self._frame, few=True)
+        kept = self._context.keep(self._frame, few=True, little=self._light)
         self._frame = kept.frame
         if not kept.local:
             self._context = None
@@ -113,11 +141,11 @@ def _numbered(rows: Rows, number: int) -> tuple[DataFrame, bool]:
     return rows.frame.withColumnRenamed(WEIGHT, _weight(number)), True
 
 
-def _next_input(others: list[Rows], known: set[str], pending: list[tuple[exp.Expr, set[str]]]) -> int:
+def _next_input(others: list[_Input], known: set[str], pending: list[tuple[exp.Expr, set[str]]]) -> int:
     """The first input that an equality connects to what is joined already, else any condition, else the first."""
     for kind in (exp.EQ | exp.NullSafeEQ, exp.Expr):
         for place, other in enumerate(others):
-            columns = set(other.frame.columns)
+            columns = set(other.operator.columns)
             for condition, names in pending:
                 connects = names & known and names & columns and names <= known | columns
                 if connects and isinstance(condition.unnest(), kind):

@@ -22,10 +22,13 @@ from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
 from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.bounded import Span, superset
+from penstock.storage.clock import phase
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import select
+from penstock.storage.interpreted import LIGHT_ROWS
+from penstock.storage.lookup import Place, Sought, look_up
 from penstock.storage.patch import can_locate
-from penstock.storage.reader import LOCATED, quoted, read_files, read_snapshot
+from penstock.storage.reader import LOCATED, found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import Rows, add, consolidate, weighted
 
@@ -44,6 +47,8 @@ class Stored:
     """What all rows of interest fulfil."""
     expected: int | None = None
     """About how many rows do."""
+    found: pa.Table | None = None
+    """The rows of interest with their places, if they are at hand; others may be among them."""
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -60,6 +65,8 @@ class Stored:
         return self._read(located=True)
 
     def _read(self, *, located: bool) -> DataFrame:
+        if self.found is not None:
+            return found_frame(self.spark, self.snapshot, self.found if located else self.found.drop_columns(LOCATED))
         if self.files is None and not located:
             frame = read_snapshot(self.spark, self.snapshot)
         else:
@@ -77,13 +84,25 @@ class Stored:
         """The table without the files that have no row with one of these keys; ``columns`` says which is which."""
         if keys is None or not self.snapshot.plain:
             return self
-        return replace(self, files=files_near(self.snapshot, keys, columns))
+        near = replace(self, files=files_near(self.snapshot, keys, columns))
+        return near._looked_up(keys, columns) or near
+
+    def _looked_up(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored | None:
+        """With the rows that have these keys at hand, if they can be found without Spark."""
+        places = {key: Place(name) for name, key in columns.items() if keys is not None and key in keys.column_names}
+        if keys is None or not places:
+            return None
+        with phase("reading"):
+            sought = Sought(keys.select(list(places)), places)
+            found = look_up(self.snapshot, schema_of(self.snapshot).names, sought, self.files, located=True)
+        return None if found is None else replace(self, found=found, expected=found.num_rows)
 
     def holding(self, groups: Touched, columns: Mapping[str, str]) -> Stored:
         """The table without what cannot be of the groups."""
         if groups.keys.table is not None:
             return self.near(groups.keys.table, columns)
-        return self.within(groups.reach, columns)
+        within = self.within(groups.reach, columns)
+        return within._looked_up(groups.known, columns) or within
 
     def within(self, reach: pa.Table | None, columns: Mapping[str, str]) -> Stored:
         """The table's rows between the least and the greatest key; ``columns`` as above."""
@@ -101,6 +120,8 @@ class Stored:
     @property
     def light(self) -> bool:
         """Whether few rows are looked at, whatever comes of it."""
+        if self.found is not None:
+            return self.found.num_rows <= LIGHT_ROWS
         files = self.snapshot.files if self.files is None else self.files
         return sum(file.most for file in files) <= SMALL_TABLE_ROWS
 

@@ -15,8 +15,8 @@ from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.touched import touched
-from penstock.plan.operators import Operator
+from penstock.ivm.touched import sought, touched
+from penstock.plan.operators import Operator, column
 from penstock.storage.zset import Rows
 
 Computed = Callable[[Rows], DataFrame]
@@ -41,6 +41,9 @@ def delta(
     if change is None:
         return None
     groups = touched(change, partition, materializer)
+    if groups is not None:
+        places = {name: column(name) for name in partition}
+        context = context.near(None, sought(child, groups.values, places, utc=context.utc))
     rows = rules.evaluate(child, context, "post")
     if groups is not None:
         rows = replace(rows, frame=groups.of(rows.frame, many=not rows.small))

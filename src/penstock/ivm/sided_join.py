@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.ivm.touched import joining
+from penstock.ivm.touched import joined_by, joining, sought
 from penstock.plan.operators import Kind, Operator, SidedJoin, names_in, render
 from penstock.storage.arrow import loosened
 from penstock.storage.frames import select
@@ -36,7 +36,11 @@ def evaluate(op: SidedJoin, context: Context, moment: Moment) -> Rows:
     if op.kind == "full":
         left = _present(left)
     frame = _joined(sides, with_weight(left) if left.weighted or right.weighted else left.frame, _present(right))
-    return Rows(frame, weighted=left.weighted or right.weighted)
+    equal = any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in op.conditions)
+    small, light = (
+        equal and mine and theirs for mine, theirs in ((left.small, right.small), (left.light, right.light))
+    )
+    return Rows(frame, weighted=left.weighted or right.weighted, small=small, light=light)
 
 
 def delta(op: SidedJoin, context: Context) -> Delta | None:
@@ -44,15 +48,17 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
     if left is None and right is None:
         return None
     kind: Kind = "left" if op.kind == "full" else op.kind
-    frame = _delta(_Sides(kind, op.left, op.right, op.conditions, op.mark), left, right, context)
+    change = _delta(_Sides(kind, op.left, op.right, op.conditions, op.mark), left, right, context)
+    frame, light = change.frame, change.light
     if op.kind == "full":
         alone = _delta(_Sides("anti", op.right, op.left, op.conditions, None), right, left, context)
         types = rules.evaluate(op.left, context, "pre").frame.schema
         nulls = [f"CAST(NULL AS {types[name].dataType.simpleString()}) AS {name}" for name in op.left.columns]
-        frame = add([frame, select(alone, *nulls, *op.right.columns, WEIGHT)])
+        frame = add([frame, select(alone.frame, *nulls, *op.right.columns, WEIGHT)])
+        light = light and alone.light
     grows = op.kind != "full" and right is None and left is not None and left.append_only
     few = all(change is None or change.small or change.few for change in (left, right))
-    return Delta(frame.select(*op.columns, WEIGHT), append_only=grows, few=few)
+    return Delta(frame.select(*op.columns, WEIGHT), append_only=grows, few=few, little=light)
 
 
 @dataclass(frozen=True)
@@ -73,19 +79,31 @@ class _Sides:
         return [name for name in side.columns if name in names] or list(side.columns[:1])
 
 
-def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Context) -> DataFrame:
+def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Context) -> Rows:
     if right is None:
         assert left is not None
-        return _look_up(sides, left.frame, left.known, left.small, rules.evaluate(sides.right, context, "pre"))
+        return _look_up(sides, _Few(left.frame, left.known, left.small, left.little), context, "pre")
     found = right.frame.select(*sides.compared(sides.right))
-    before = with_weight(_bounded(rules.evaluate(sides.left, context, "pre"), right.known, sides))
-    affected = before.join(F.broadcast(found) if right.small else found, sides.on, "left_semi")
-    kept = context.keep(affected, few=right.small)
-    old = _look_up(sides, kept.frame, kept.table, kept.local, rules.evaluate(sides.right, context, "pre"))
+    before = _bounded(sides.left, right.known, sides, context, "pre")
+    affected = with_weight(before).join(F.broadcast(found) if right.small else found, sides.on, "left_semi")
+    kept = context.keep(affected, few=right.small, little=right.little and before.light)
+    old = _look_up(sides, _Few(kept.frame, kept.table, kept.local, kept.little), context, "pre")
     changed = kept.frame if left is None else add([kept.frame, left.frame.select(*kept.frame.columns)])
     small = kept.local and (left is None or left.small)
-    new = _look_up(sides, changed, _both(kept.table, left), small, rules.evaluate(sides.right, context, "post"))
-    return add([new, old.withColumn(WEIGHT, F.expr(f"-{WEIGHT}"))])
+    little = kept.little and (left is None or left.little)
+    new = _look_up(sides, _Few(changed, _both(kept.table, left), small, little), context, "post")
+    frame = add([new.frame, old.frame.withColumn(WEIGHT, F.expr(f"-{WEIGHT}"))])
+    return Rows(frame, weighted=True, light=old.light and new.light)
+
+
+@dataclass(frozen=True)
+class _Few:
+    """Rows of one side to be looked up in the other: what is known of them, and whether they are as few as hoped."""
+
+    frame: DataFrame
+    known: pa.Table | None
+    small: bool
+    little: bool
 
 
 def _both(kept: pa.Table | None, left: Delta | None) -> pa.Table | None:
@@ -98,16 +116,25 @@ def _both(kept: pa.Table | None, left: Delta | None) -> pa.Table | None:
     return pa.concat_tables([loosened(kept.select(columns)), loosened(left.known.select(columns))])
 
 
-def _look_up(sides: _Sides, left: DataFrame, known: pa.Table | None, small: bool, right: Rows) -> DataFrame:
-    """L o R for a few rows of L: of R only what they match is read."""
-    if small:
-        wanted = F.broadcast(left.select(*sides.compared(sides.left)))
-        near = _bounded(right, known, sides)
-        right = Rows(near.frame.join(wanted, sides.on, "left_semi"), right.weighted)
-    return _joined(sides, left, _present(right))
+def _look_up(sides: _Sides, left: _Few, context: Context, moment: Moment) -> Rows:
+    """L o R for rows of L: if they are few, only what they match is read of R."""
+    if not left.small:
+        right = rules.evaluate(sides.right, context, moment)
+        return Rows(_joined(sides, left.frame, _present(right)), weighted=True)
+    wanted = F.broadcast(left.frame.select(*sides.compared(sides.left)))
+    near = _bounded(sides.right, left.known, sides, context, moment)
+    right = Rows(near.frame.join(wanted, sides.on, "left_semi"), near.weighted)
+    return Rows(_joined(sides, left.frame, _present(right)), weighted=True, light=left.little and near.light)
 
 
-def _bounded(rows: Rows, known: pa.Table | None, sides: _Sides) -> Rows:
+def _bounded(side: Operator, known: pa.Table | None, sides: _Sides, context: Context, moment: Moment) -> Rows:
+    """Of one side, the rows that can match the known ones of the other, and maybe more."""
+    rows = rules.evaluate(side, context, moment)
+    if rows.small:
+        return rows
+    keys = sought(side, known, joined_by(known, sides.conditions, side), utc=context.utc)
+    if keys is not None:
+        rows = rules.evaluate(side, context.near(None, keys), moment)
     return rows if rows.small else replace(rows, frame=joining(rows.frame, known, sides.conditions))
 
 

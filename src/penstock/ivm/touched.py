@@ -6,7 +6,7 @@ Rows are found by a semi-join. When the keys are few, a condition that files and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,8 +25,20 @@ from pyspark.sql.types import (
 from sqlglot import exp
 
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.plan.operators import Named, column, render
+from penstock.plan.operators import (
+    Filter,
+    Generate,
+    Join,
+    Named,
+    Operator,
+    Project,
+    Scan,
+    SidedJoin,
+    column,
+    render,
+)
 from penstock.storage.bounded import Span, exactly, superset
+from penstock.storage.lookup import Anywhere, Place, floored
 from penstock.storage.zset import Delta, consolidate, matching
 
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
@@ -35,6 +47,15 @@ _WIDTHS = {"MINUTE": "30 MINUTE", "HOUR": "4 HOUR", "QUARTER": "6 MONTH"}
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TUMBLE = re.compile(r"\w+\(MICROSECOND, -PMOD\(UNIX_MICROS\(CAST\((\w+) AS TIMESTAMP\)\), (\d+)\), \1\)")
 
+
+_EXACT = {
+    "MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3_600 * 10**6,
+    "DAY": 86_400 * 10**6,
+}  # fmt: skip
+"""Units that times are cut to by arithmetic, in microseconds; those above a second in UTC only."""
+
+BY_ROW = (Scan, Project, Filter, Join, Generate)
+"""Operators under which rows can be left out by the value of a column without a trace in other rows."""
 
 _ORDERED = (pa.types.is_integer, pa.types.is_date32, pa.types.is_timestamp)
 _LONGEST = {
@@ -54,12 +75,17 @@ class Touched:
     reach: pa.Table | None = None
     """The least and the greatest of some keys, where the keys are few but were not computed apart."""
     known: pa.Table | None = None
-    """The values of some keys, where others were not computed apart."""
+    """The values of some keys, where they were not computed apart."""
 
     @property
     def local(self) -> bool:
         """Whether there are few."""
         return self.keys.local or self.reach is not None
+
+    @property
+    def values(self) -> pa.Table | None:
+        """What is known of the keys: some columns, maybe with more rows than really changed."""
+        return self.keys.table if self.keys.table is not None else self.known
 
     def bounded(self, frame: DataFrame, expressions: Mapping[str, exp.Expr]) -> DataFrame:
         """The frame without rows that cannot have a touched key; the expressions say what the keys are over it."""
@@ -114,11 +140,16 @@ class Touched:
 
 
 def touched(
-    change: Delta, keys: Sequence[str], materializer: Materializer, reach: pa.Table | None = None
+    change: Delta,
+    keys: Sequence[str],
+    materializer: Materializer,
+    reach: pa.Table | None = None,
+    values: pa.Table | None = None,
 ) -> Touched | None:
     """The keys that a change touches; None when there is one group of everything.
 
-    ``reach``, if known, bounds them: then they need not be computed before what is read for them.
+    ``reach``, if known, bounds them: then they need not be computed before what is read for them. ``values``: what is
+    known of them.
     """
     if not keys:
         return None
@@ -127,7 +158,7 @@ def touched(
         if known is not None and known.num_rows <= _MOST_KNOWN and set(keys) <= set(known.column_names):
             return Touched(Materialized(change.frame.select(*keys), known.select(keys)), names)
         if reach is not None:
-            return Touched(Materialized(change.frame.select(*keys), None), names, reach, known)
+            return Touched(Materialized(change.frame.select(*keys), None), names, reach, values)
         return Touched(materializer.materialize(change.frame.select(*keys), few=True, little=change.little), names)
     rows = change.frame if change.append_only else consolidate(change.frame)
     return Touched(materializer.materialize(rows.select(*keys).distinct(), few=change.few), names)
@@ -183,22 +214,108 @@ def renamed(known: pa.Table | None, outputs: Iterable[Named]) -> pa.Table | None
     return pa.table({name: known.column(old) for name, old in kept.items()})
 
 
+def key_values(known: pa.Table | None, keys: Iterable[Named], *, utc: bool) -> pa.Table | None:
+    """What is known of a change's keys: columns, and units of time that times are cut to; None if nothing is."""
+    found: dict[str, pa.Array] = {}
+    for name, expression in keys if known is not None else ():
+        place = place_of(expression, utc=utc)
+        if place is None or known is None or place.column not in known.column_names:
+            continue
+        values = known.column(place.column).combine_chunks()
+        if place.unit is None:
+            found[name] = values
+        elif pa.types.is_timestamp(values.type) and values.type.tz is not None and values.type.unit == "us":
+            found[name] = floored(values.cast(pa.int64()), place.unit).cast(values.type)
+    return pa.table(found) if found else None
+
+
+def place_of(expression: exp.Expr, *, utc: bool) -> Place | None:
+    """Where a key is found exactly: in a column, or by cutting times. Longer units depend on the zone."""
+    match expression:
+        case exp.Column():
+            return Place(expression.name)
+        case exp.TimestampTrunc(this=exp.Column() as at, unit=unit) if str(unit).upper() in _EXACT:
+            length = _EXACT[str(unit).upper()]
+            return Place(at.name, length) if utc or length <= _EXACT["SECOND"] else None
+    tumble = _TUMBLE.fullmatch(render(expression))
+    return Place(tumble[1], int(tumble[2])) if tumble else None
+
+
+def sought(
+    child: Operator, keys: pa.Table | None, expressions: Mapping[str, exp.Expr], *, utc: bool
+) -> Anywhere | None:
+    """Which rows of the scans under an operator can have the keys; None if that cannot be told."""
+    places: dict[str, list[Place]] = {}
+    for name, expression in expressions.items():
+        place = place_of(expression, utc=utc) if keys is not None and name in keys.column_names else None
+        found = origins(child, place.column) if place is not None else []
+        if place is not None and found:
+            places[name] = [Place(scanned, place.unit) for scanned in found]
+    return Anywhere(keys.select(list(places)), places) if keys is not None and places else None
+
+
+def origins(op: Operator, name: str) -> list[str]:
+    """The columns of scans by which rows can be left out, when only some values of an operator's column are wanted.
+
+    That is the column itself, and those that it must be equal to, as far as rows that go leave no trace in others.
+    """
+    match op:
+        case Scan():
+            return [name] if name in op.columns else []
+        case Project(child=child, outputs=outputs):
+            value = dict(outputs)[name]
+            return origins(child, value.name) if isinstance(value, exp.Column) else []
+        case Filter(child=child) | Generate(child=child):
+            return origins(child, name) if name in child.columns else []
+        case Join(inputs=inputs, conditions=conditions):
+            names = _equal_to(name, conditions)
+            return [found for child in inputs for n in names if n in child.columns for found in origins(child, n)]
+        case SidedJoin(left=left, right=right, conditions=conditions, kind=kind) if kind != "full":
+            if name not in left.columns:
+                return []
+            equal = {theirs.name for mine, theirs in _equal_columns(conditions) if mine.name == name}
+            beside = [found for n in sorted(equal & set(right.columns)) for found in origins(right, n)]
+            return [*origins(left, name), *beside]
+    return []
+
+
+def _equal_to(name: str, conditions: Sequence[exp.Expr]) -> list[str]:
+    """A column and all that equalities make equal to it."""
+    names = [name]
+    for known in names:
+        names += [o.name for mine, o in _equal_columns(conditions) if mine.name == known and o.name not in names]
+    return names
+
+
+def joined_by(known: pa.Table | None, conditions: Iterable[exp.Expr], child: Operator) -> dict[str, exp.Expr]:
+    """The columns of an operator that are equal to known ones: those of what is known, and what each is equal to."""
+    found: dict[str, exp.Expr] = {}
+    for mine, theirs in _equal_columns(conditions):
+        if known is not None and theirs.name in known.column_names and mine.name in child.columns:
+            found[theirs.name] = mine
+    return found
+
+
+def _equal_columns(conditions: Iterable[exp.Expr]) -> Iterator[tuple[exp.Column, exp.Column]]:
+    """The pairs of columns that are to be equal, each in both orders."""
+    for equality in conditions:
+        inner = equality.unnest()
+        if isinstance(inner, exp.EQ | exp.NullSafeEQ):
+            left, right = inner.left.unnest(), inner.right.unnest()
+            if isinstance(left, exp.Column) and isinstance(right, exp.Column):
+                yield from ((left, right), (right, left))
+
+
 def joining(frame: DataFrame, known: pa.Table | None, conditions: Iterable[exp.Expr]) -> DataFrame:
     """The frame without rows that cannot be joined to the known ones, told by the equalities of columns."""
     if known is None:
         return frame
     types = {f.name: f.dataType for f in frame.schema.fields}
     bounds = []
-    for equality in conditions:
-        inner = equality.unnest()
-        if not isinstance(inner, exp.EQ | exp.NullSafeEQ):
-            continue
-        for mine, theirs in ((inner.left.unnest(), inner.right.unnest()), (inner.right.unnest(), inner.left.unnest())):
-            columns = isinstance(mine, exp.Column) and isinstance(theirs, exp.Column)
-            if columns and mine.name in types and theirs.name in known.column_names:
-                values = known.column(theirs.name)
-                if _comparable(types[mine.name], values.type):
-                    bounds.append(superset(known, {theirs.name: Span(mine.name)}))
+    for mine, theirs in _equal_columns(conditions):
+        named = mine.name in types and theirs.name in known.column_names
+        if named and _comparable(types[mine.name], known.column(theirs.name).type):
+            bounds.append(superset(known, {theirs.name: Span(mine.name)}))
     for bound in bounds:
         frame = frame if bound is None else frame.where(bound)
     return frame

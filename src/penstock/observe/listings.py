@@ -95,7 +95,7 @@ def settings(values: Mapping[str, str]) -> Listing:
 def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
     rows = [
         (r.epoch, world.display_name(r.view), r.status, r.action, r.strategy, r.reason, r.rows_inserted, r.rows_deleted,
-         r.seconds, *_details(r), r.started_at, r.error)
+         round(r.seconds, 3), *_details(r), r.started_at, r.error)
         for r in records
     ]  # fmt: skip
     return Listing(

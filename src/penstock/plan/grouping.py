@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.plan import aggregates
 from penstock.plan.build import only
 from penstock.plan.check import is_session
-from penstock.plan.operators import Aggregate, Distinct, Join, Named, Operator, Project, Sessions, Union, column
+from penstock.plan.operators import Aggregate, Distinct, Generate, Join, Named, Operator, Project, Sessions, column
 from penstock.plan.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -130,36 +130,41 @@ def _cubed(keys: Sets) -> Sets:
 def grouped_by_sets(
     builder: Builder, source: Operator, keys: list[Named], measures: list[Named], sets: list[set[str]]
 ) -> Operator:
-    """One aggregate for each set, with NULL for the keys that are not in it, stacked.
+    """Each row once for every set, under the set's number, and one aggregate by that number and the set's keys.
 
-    ``sets`` are names of keys. GROUPING and GROUPING_ID among the measures are constants of a set.
+    ``sets`` are names of keys; a key is NULL in the sets that it is not in. GROUPING and GROUPING_ID among the measures
+    are constants of a set. A set without keys has no row when there are no rows, since its number is a key.
     """
+    number = builder.fresh()
+    every = ", ".join(str(i) for i in range(len(sets)))
+    repeated = Generate(source, exp.maybe_parse(f"EXPLODE(ARRAY({every}))", dialect="spark"), (number,))
     constants = [(name, e) for name, e in measures if aggregates.name_of(e) in ("grouping", "grouping_id")]
     real = [(name, e) for name, e in measures if (name, e) not in constants]
-    branches = []
-    for members in sets:
-        own = [(builder.fresh(), e) for name, e in keys if name in members]
-        fresh_of = dict(zip([name for name, _ in keys if name in members], [n for n, _ in own], strict=True))
-        # A set without keys has no row when there are no rows: it is a group of everything, not a bare aggregate.
-        grouped = aggregated(
-            builder,
-            source,
-            own or [(builder.fresh(), exp.Literal.number(1))],
-            [(fresh_of.setdefault(name, builder.fresh()), e) for name, e in real],
-        )
-        outputs: list[Named] = []
-        for name, _ in keys:
-            outputs.append((builder.fresh(), column(fresh_of[name]) if name in members else exp.Null()))
-        outputs += [(builder.fresh(), column(fresh_of[name])) for name, _ in real]
-        outputs += [(builder.fresh(), _grouping(e, keys, members)) for _, e in constants]
-        branches.append(Project(grouped, tuple(outputs)))
-    names = tuple(name for name, _ in keys + real + constants)
-    if len(branches) == 1:
-        only_branch = branches[0]
-        return Project(
-            only_branch, tuple((new, column(old)) for new, old in zip(names, only_branch.columns, strict=True))
-        )
-    return Union(tuple(branches), names)
+    by = builder.fresh()
+    own = [(name, _where_grouped(name, e, column(number), sets)) for name, e in keys]
+    grouped = aggregated(builder, repeated, [(by, column(number)), *own], real)
+    outputs: list[Named] = [(name, column(name)) for name, _ in keys + real]
+    for name, e in constants:
+        outputs.append((name, _in_each(column(by), [_grouping(e, keys, members) for members in sets])))
+    return Project(grouped, tuple(outputs))
+
+
+def _where_grouped(name: str, key: exp.Expr, number: exp.Expr, sets: list[set[str]]) -> exp.Expr:
+    """The key in the sets that have it."""
+    having = [i for i, members in enumerate(sets) if name in members]
+    if len(having) == len(sets):
+        return key
+    return exp.If(this=number.isin(*having), true=key.copy(), false=exp.Null())
+
+
+def _in_each(number: exp.Expr, values: list[exp.Expr]) -> exp.Expr:
+    """The value that belongs to the number of a set."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    chosen = exp.Case(this=number)
+    for i, value in enumerate(values):
+        chosen = chosen.when(exp.Literal.number(i), value)
+    return chosen
 
 
 def _grouping(function: exp.Expr, keys: list[Named], members: set[str]) -> exp.Expr:

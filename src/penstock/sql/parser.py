@@ -89,6 +89,8 @@ def parse(text: str) -> s.Statement:
 
 
 def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
+    if verb == "VACUUM" and cursor.token is None:
+        return s.Vacuum(cursor.text)
     start = cursor.offset
     name = cursor.name("the name of a table")
     if verb == "ALTER":

@@ -215,6 +215,11 @@ class DropCheckpoint(Statement):
 
 
 @dataclass(frozen=True)
+class Vacuum(Statement):
+    """VACUUM alone: all that expired epochs have left of the views."""
+
+
+@dataclass(frozen=True)
 class ShowCheckpoints(Statement):
     pass
 

@@ -26,6 +26,7 @@ from penstock.storage.local_apply import (
     LOCAL_TABLE_ROWS,
     added_rows,
     can_look_up,
+    fit_here,
     kept_rows,
     live_rows,
 )
@@ -127,7 +128,7 @@ def _write(
     placer = Placer.of(before, change.keys)
     if change.local is not None and placer.by_hand:
         most = LOCAL_KEYED_ROWS if can_look_up(change.local, change.keys) else LOCAL_TABLE_ROWS
-        if _row_count(replaced) <= most:
+        if fit_here(replaced, most):
             added = added_rows(change.local)
             kept = kept_rows(before, replaced, change.local, change.keys)
             return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, epoch)
@@ -148,7 +149,7 @@ def _write_found(
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
     placer = Placer.of(before, change.keys)
-    if change.local is not None and placer.by_hand and _row_count(replaced) <= LOCAL_KEYED_ROWS:
+    if change.local is not None and placer.by_hand and fit_here(replaced, LOCAL_KEYED_ROWS):
         added = added_rows(change.local)
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
         return write_table(placer.sorted(rows), before.path, epoch)

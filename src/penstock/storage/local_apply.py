@@ -26,8 +26,16 @@ _PLACE = "__place"
 LOCAL_TABLE_ROWS = 10_000
 """Rows that are compared on the driver one by one."""
 
-LOCAL_KEYED_ROWS = 200_000
+LOCAL_KEYED_ROWS = 1_000_000
 """Rows that are looked up there by their keys, or told by their places, all at once."""
+
+_LOCAL_BYTES = 64 * 1024 * 1024
+"""Of files that are read for it."""
+
+
+def fit_here(files: Sequence[DataFile], rows: int) -> bool:
+    """Whether files are small enough to be written again on the driver; ``rows`` are how many that may be."""
+    return sum(file.most for file in files) <= rows and sum(file.size for file in files) <= _LOCAL_BYTES
 
 
 def added_rows(change: pa.Table) -> pa.Table:

@@ -9,28 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    AtomicType,
-    DateType,
-    DoubleType,
-    FloatType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import DoubleType, FloatType
 
 from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, vectors_of
 from penstock.storage.log_replay import UnknownLog
-from penstock.storage.reader import columns_by_name, schema_of
+from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
 from penstock.storage.zset import WEIGHT, narrowed
 
 MOST_ROWS = 100_000
@@ -43,15 +32,11 @@ _CHANGE_TYPE = "_change_type"
 _ADDED = ("insert", "update_postimage")
 
 
-class _NotHere(Exception):
-    """The change is one for Spark."""
-
-
 def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[str]) -> pa.Table | None:
     """The consolidated change of these commits, as columns and weight; None when Spark must read it."""
     try:
-        schema = _schema(after, columns)
-        reading = _Reading(after, to_arrow_schema(schema, timezone="UTC"), _has_times(schema))
+        schema = plain_schema(after, columns)
+        reading = _Reading(after, to_arrow_schema(schema, timezone="UTC"), has_times(schema))
         for commit in commits:
             reading.read(commit)
         if all(weight > 0 for _, weight in reading.parts):
@@ -59,28 +44,8 @@ def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[s
         if any(isinstance(f.dataType, FloatType | DoubleType) for f in schema.fields):
             return None  # Arrow does not tell 0.0 from -0.0
         return narrowed(reading.total(), schema.names)
-    except (_NotHere, UnknownLog, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+    except (NotHere, UnknownLog, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         return None
-
-
-def _schema(after: Snapshot, columns: Sequence[str]) -> StructType:
-    known = {field.name.lower(): field for field in schema_of(after).fields}
-    fields = [known[column.lower()] for column in columns]
-    if after.partition_columns or columns_by_name(after) or not after.plain or not fields:
-        raise _NotHere
-    if not all(isinstance(f.dataType, AtomicType) and _is_plain(f) for f in fields):
-        raise _NotHere
-    return StructType([StructField(f.name, f.dataType) for f in fields])
-
-
-def _is_plain(field: StructField) -> bool:
-    if isinstance(field.dataType, StringType) and field.dataType != StringType():
-        return False
-    return field.dataType.typeName() not in ("variant", "geometry", "geography")
-
-
-def _has_times(schema: StructType) -> bool:
-    return any(isinstance(f.dataType, DateType | TimestampType | TimestampNTZType) for f in schema.fields)
 
 
 class _Reading:
@@ -125,7 +90,7 @@ class _Reading:
     def _whole(self, path: str, action: dict[str, Any], hidden: BitMap64, weight: int) -> None:
         file = self._open(action)
         if file.metadata.num_rows - len(hidden) > MOST_ROWS:
-            raise _NotHere
+            raise NotHere
         rows = self._read(file, None, self._schema.names)
         if hidden:
             mask = np.ones(len(rows), dtype=np.bool_)
@@ -138,7 +103,7 @@ class _Reading:
         if not places:
             return
         if len(places) > MOST_ROWS:
-            raise _NotHere
+            raise NotHere
         file = self._open({"path": path})
         wanted = np.array(places, dtype=np.int64)
         begin = 0
@@ -151,30 +116,24 @@ class _Reading:
 
     def _open(self, action: dict[str, Any]) -> pq.ParquetFile:
         if action.get("partitionValues"):
-            raise _NotHere
-        path = f"{self._root}/{unquote(str(action['path']))}"
-        file = pq.ParquetFile(path, filesystem=self._filesystem, coerce_int96_timestamp_unit="us")
-        said = file.metadata.metadata or {}
-        version = said.get(b"org.apache.spark.version", b"4")
-        if self._times and (version[:1] < b"4" or any(b"legacy" in key for key in said)):
-            raise _NotHere  # times of another calendar
-        return file
+            raise NotHere
+        return opened(self._filesystem, self._root, str(action["path"]), times=self._times)
 
     def _read(self, file: pq.ParquetFile, group: int | None, columns: Sequence[str]) -> pa.Table:
         if not set(columns) <= set(file.schema_arrow.names):
-            raise _NotHere
+            raise NotHere
         groups = range(file.metadata.num_row_groups) if group is None else [group]
         for number in groups:
             chunks = file.metadata.row_group(number)
             found = (chunks.column(i) for i in range(chunks.num_columns))
             self._bytes += sum(c.total_uncompressed_size for c in found if c.path_in_schema in columns)
         if self._bytes > _MOST_BYTES:
-            raise _NotHere
+            raise NotHere
         return file.read_row_groups(list(groups), columns=list(columns), use_threads=True)
 
     def _keep(self, rows: pa.Table, weight: int) -> None:
         self._rows += len(rows)
         if self._rows > MOST_ROWS:
-            raise _NotHere
+            raise NotHere
         if len(rows):
             self.parts.append((rows.select(self._schema.names).cast(self._schema), weight))

@@ -51,15 +51,13 @@ def put(path: str, version: int, actions: Sequence[Action]) -> None:
         with suppress(FileNotFoundError):
             os.unlink(draft)
     if version % CHECKPOINT_EVERY == 0:
-        _tidy(path, version)
+        _make_checkpoint(path, version)
 
 
-def _tidy(path: str, version: int) -> None:
-    """A checkpoint, and no log that is too old to be of use. The commit stands whether or not this works."""
+def _make_checkpoint(path: str, version: int) -> None:
+    """A checkpoint. The commit stands whether or not this works."""
     with suppress(Exception):
-        table = DeltaTable(table_uri(path), version=version)
-        table.create_checkpoint()
-        table.cleanup_metadata()
+        DeltaTable(table_uri(path), version=version).create_checkpoint()
 
 
 def said(operation: str, **details: Any) -> Action:

@@ -20,7 +20,8 @@ from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
 from penstock.storage.frames import select
 from penstock.storage.log_writer import can_write
-from penstock.storage.reader import FILE, PLACE, read_located
+from penstock.storage.lookup import Place, Sought, is_compared, look_up
+from penstock.storage.reader import FILE, PLACE, found_frame, read_located
 from penstock.storage.zset import WEIGHT, identity
 
 MOST_DEAD = 0.3
@@ -175,10 +176,21 @@ def _by_file(before: Snapshot, rows: pa.Table) -> Places:
 def _compared(spark: SparkSession, before: Snapshot, change: TableChange) -> tuple[DataFrame, DataFrame, Column]:
     """The table's rows with their places, the rows to be removed, and when one of these is one of those."""
     columns = list(change.keys) if change.keys is not None else [c for c in change.rows.columns if c != WEIGHT]
-    rows = read_located(spark, before, columns, _bounds(change))
+    rows = _looked_up(spark, before, change, columns)
+    rows = read_located(spark, before, columns, _bounds(change)) if rows is None else rows
     here = identified(rows, columns, "__here", "__file", "__place")
     gone = change.sent(identified(change.removed, columns, "__gone", f"-{WEIGHT} AS __times"))
     return here, gone, same(columns)
+
+
+def _looked_up(spark: SparkSession, before: Snapshot, change: TableChange, columns: Sequence[str]) -> DataFrame | None:
+    """The rows that may have to go, with their places, if they can be found without Spark."""
+    if change.local is None:
+        return None
+    removed = change.local.filter(pc.less(change.local.column(WEIGHT), 0))
+    places = {c: Place(c) for c in columns if is_compared(removed.schema.field(c).type)}
+    found = look_up(before, columns, Sought(removed.select(list(places)), places), located=True) if places else None
+    return None if found is None else found_frame(spark, before, found)
 
 
 def _bounds(change: TableChange) -> str | None:

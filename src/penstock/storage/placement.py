@@ -31,7 +31,8 @@ _TIMES = ("timestamp", "timestamp_ntz", "date")
 
 def properties(placement: Placement) -> dict[str, str | None]:
     """What a table's properties tell of it."""
-    found: dict[str, str | None] = {}
+    # What is kept of the log is for ``vacuum`` to say: a named epoch may be older than Delta's thirty days.
+    found: dict[str, str | None] = {"delta.enableExpiredLogCleanup": "false"}
     if placement.partition:
         found[PARTITIONED] = "true"
     if placement.cluster:

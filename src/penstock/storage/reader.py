@@ -62,6 +62,12 @@ def read_files(
     return frame.where(_in_files(files)).select(*[quoted(c) for c in wanted])
 
 
+def found_frame(spark: SparkSession, snapshot: Snapshot, rows: pa.Table) -> DataFrame:
+    """Rows of a version that are on the driver, maybe with their places, as a frame."""
+    fields = {f.name: StructField(f.name, f.dataType) for f in (*schema_of(snapshot).fields, *_LOCATION_FIELDS)}
+    return spark.createDataFrame(rows, StructType([fields[name] for name in rows.column_names]))
+
+
 def read_located(
     spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], condition: str | None = None
 ) -> DataFrame:

@@ -31,7 +31,7 @@ def _change(stage: Stage, parts: int, number: int) -> int:
         chosen = f"{key} < 1000000000 AND pmod(hash({key}, {number}), {parts})"
         copies = f"FROM {table} WHERE {chosen} = 0"
         touched += stage.database.table(table).where(f"{chosen} = 0").count()
-        stage.sql(f"INSERT INTO {table} SELECT {key} + {number} * 1000000000, {others} {copies}")
+        stage.sql(f"INSERT INTO {table} SELECT {key} + {number * 1_000_000_000}L, {others} {copies}")
         touched += stage.sql(f"DELETE FROM {table} WHERE {chosen} = 1")
     return touched
 

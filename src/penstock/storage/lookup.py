@@ -1,0 +1,312 @@
+"""Looking up the rows with some keys in a large table on the driver, without a Spark job.
+
+Of each row group the key columns are read by Arrow and compared all at once; the other columns only where there is a
+hit. Spark would make a row of every row before it can say that it is not wanted, which takes several times as long.
+What is not simple, very large, or finds many rows is left to Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructType
+
+from penstock.storage.arrow import loosened
+from penstock.storage.clock import moved
+from penstock.storage.deletion_vectors import as_bits
+from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
+from penstock.storage.reader import FILE, PLACE
+
+LEAST_ROWS = 200_000
+"""Rows of a table of which Spark reads all as fast."""
+
+MOST_ROWS = 50_000_000
+"""Rows that one machine should not be asked to look through."""
+
+MOST_FOUND = 300_000
+MOST_KEYS = 100_000
+_MOST_COMBINATIONS = 50_000_000
+"""Combinations of the keys' values that are told by a bit each."""
+
+_BATCH = 65_536
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a key is found: in a column as it is, or as the beginning of the unit (microseconds) that a time is in."""
+
+    column: str
+    unit: int | None = None
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Keys, one a row, and where each of their columns is found. More rows than have a key may be found."""
+
+    keys: pa.Table
+    places: Mapping[str, Place]
+
+
+@dataclass(frozen=True)
+class Anywhere:
+    """Keys that are sought in several tables at once: a key's column may be found in a column of each of them."""
+
+    keys: pa.Table
+    places: Mapping[str, Sequence[Place]]
+
+    def within(self, columns: Mapping[str, str]) -> Sought | None:
+        """What is sought in one table: its columns by the names that the places have; None if it has none of them."""
+        kept: dict[str, Place] = {}
+        for key, places in self.places.items():
+            here = next((Place(columns[p.column], p.unit) for p in places if p.column in columns), None)
+            if here is not None:
+                kept[key] = here
+        return Sought(self.keys.select(list(kept)), kept) if kept else None
+
+
+def look_up(
+    table: Snapshot,
+    columns: Sequence[str],
+    sought: Sought,
+    files: Sequence[DataFile] | None = None,
+    *,
+    located: bool = False,
+) -> pa.Table | None:
+    """The rows of a version (of some of its files) that have the keys; None when Spark must find them.
+
+    ``located``: with file and place of each, as ``reader.read_files`` gives them.
+    """
+    files = table.files if files is None else files
+    rows = sum(file.most for file in files)
+    if not can_look_through(rows) or not 0 < sought.keys.num_rows <= MOST_KEYS:
+        return None
+    try:
+        schema = plain_schema(table, columns, structs=True)
+        return _Search(table, schema, sought, located).rows(files)
+    except (NotHere, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+        return None
+
+
+def can_look_through(rows: int) -> bool:
+    """Whether a table of that many rows is worth it."""
+    return LEAST_ROWS <= rows <= MOST_ROWS
+
+
+class _Search:
+    def __init__(self, table: Snapshot, schema: StructType, sought: Sought, located: bool):
+        self._filesystem, self._root = filesystem_of(table.path)
+        self._table = table
+        self._wanted = schema
+        self._stored = to_arrow_schema(schema, timezone="UTC")
+        places = [pa.field(FILE, pa.string()), pa.field(PLACE, pa.int64())] if located else []
+        self._schema = pa.schema([*self._stored, *places])
+        self._located = located
+        compared = plain_schema(table, [place.column for place in sought.places.values()])
+        self._keys = _Keys(sought, to_arrow_schema(compared, timezone="UTC"))
+        self._times = has_times(schema) or has_times(compared)
+        self._texts = [f.name for f in compared.fields if isinstance(f.dataType, StringType)]
+        self._lock = Lock()
+        self._found = self._bytes = 0
+
+    def rows(self, files: Sequence[DataFile]) -> pa.Table:
+        tasks = [task for file in files for task in self._groups(file)]
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            parts = [part for part in pool.map(self._group, tasks) if part is not None]
+        moved(read=self._bytes)
+        return pa.concat_tables([self._schema.empty_table(), *parts]).combine_chunks()
+
+    def _groups(self, file: DataFile) -> Iterator[_Group]:
+        """The row groups of a file that can hold a key."""
+        opened_file = opened(self._filesystem, self._root, file.path, times=self._times)
+        if not set(self._wanted.names) <= set(opened_file.schema_arrow.names):
+            raise NotHere
+        self._keys.check(opened_file.schema_arrow)
+        metadata = opened_file.metadata
+        begin = 0
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            if self._keys.may_be_in(group):
+                yield _Group(file, metadata, number, begin)
+            begin += group.num_rows
+
+    def _group(self, group: _Group) -> pa.Table | None:
+        file = opened(
+            self._filesystem, self._root, group.file.path, times=self._times, dictionaries=self._texts,
+            metadata=group.metadata,
+        )  # fmt: skip
+        hits = np.concatenate([self._keys.hits(batch) for batch in group.batches(file, self._keys.columns)])
+        hidden = self._table.deleted.get(group.file.path)
+        if hidden:
+            hits &= ~as_bits(hidden, group.metadata.num_rows)[group.begin : group.begin + len(hits)]
+        found = int(hits.sum())
+        with self._lock:
+            self._found += found
+            self._bytes += group.size(self._wanted.names if found else self._keys.columns)
+            if self._found > MOST_FOUND:
+                raise NotHere
+        if not found:
+            return None
+        kept, begin = [], 0
+        for batch in group.batches(file, self._wanted.names):
+            here = np.flatnonzero(hits[begin : begin + batch.num_rows])
+            if len(here):
+                kept.append(loosened(pa.table(batch.take(pa.array(here)))).cast(self._stored))
+            begin += batch.num_rows
+        rows = pa.concat_tables(kept)
+        if self._located:
+            rows = rows.append_column(FILE, pa.array([group.file.name] * found, pa.string()))
+            rows = rows.append_column(PLACE, pa.array(np.flatnonzero(hits) + group.begin, pa.int64()))
+        return rows
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A row group of a file; ``begin`` rows lie before it."""
+
+    file: DataFile
+    metadata: pq.FileMetaData
+    number: int
+    begin: int
+
+    def batches(self, file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some thousand rows at a time: what was just read is still at hand, and memory is used again."""
+        return file.iter_batches(_BATCH, row_groups=[self.number], columns=list(columns), use_threads=False)
+
+    def size(self, columns: Sequence[str]) -> int:
+        group = self.metadata.row_group(self.number)
+        chunks = (group.column(i) for i in range(group.num_columns))
+        return sum(c.total_compressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns)
+
+
+class _Keys:
+    """The keys as numbers: every column's values are numbered, and a key is one number made of theirs."""
+
+    def __init__(self, sought: Sought, compared: pa.Schema):
+        """``compared`` are the table's columns, in the order of the keys' columns."""
+        self.columns = list(dict.fromkeys(compared.names))
+        self._kinds = {field.name: _kind(field.type) for field in compared}
+        self._parts: list[tuple[str, int | None, pa.Array]] = []
+        code = np.zeros(sought.keys.num_rows, np.int64)
+        size = 1
+        for (key, place), field in zip(sought.places.items(), compared, strict=True):
+            values = sought.keys.column(key).combine_chunks()
+            if _kind(values.type) != _kind(field.type):
+                raise NotHere
+            values = _comparable(values)
+            distinct = pc.unique(values)
+            self._parts.append((field.name, place.unit, distinct))
+            code = code * len(distinct) + _positions(values, distinct)
+            size *= len(distinct)
+            if size > 2**62:
+                raise NotHere
+        self._bits: Numbers | None = None
+        if size <= _MOST_COMBINATIONS:
+            self._bits = np.zeros(size, np.bool_)
+            self._bits[code] = True
+        self._codes = np.unique(code)
+
+    def check(self, stored: pa.Schema) -> None:
+        """Whether a file has the columns as the table says."""
+        for name, kind in self._kinds.items():
+            if name not in stored.names or _kind(stored.field(name).type).split()[-1] != kind.split()[-1]:
+                raise NotHere
+
+    def hits(self, rows: pa.RecordBatch) -> Numbers:
+        """For each row whether it has one of the keys."""
+        code = np.zeros(rows.num_rows, np.int64)
+        there = np.ones(rows.num_rows, np.bool_)
+        for name, unit, distinct in self._parts:
+            values = _comparable(rows.column(name))
+            if unit is not None:
+                values = floored(values, unit)
+            position = _positions(values, distinct)
+            there &= position >= 0
+            code = code * len(distinct) + position
+        code[~there] = 0
+        known = self._bits[code] if self._bits is not None else np.isin(code, self._codes)
+        return np.asarray(there & known)
+
+    def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
+        """Whether a row group's bounds leave room for a key."""
+        chunks = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+        for name, unit, distinct in self._parts:
+            statistics = chunks[name].statistics
+            numbers = pa.types.is_integer(distinct.type) and not distinct.null_count
+            if not numbers or statistics is None or not statistics.has_min_max:
+                continue
+            bounds = _as_numbers(statistics)
+            if bounds is None:
+                continue
+            low, high = bounds[0] - (unit or 0), bounds[1]
+            values = distinct.to_numpy()
+            if not bool(((values >= low) & (values <= high)).any()):
+                return False
+        return True
+
+
+def _as_numbers(statistics: pq.Statistics) -> tuple[int, int] | None:
+    """The bounds of a row group as the numbers that are stored; None where they are none."""
+    low, high = statistics.min_raw, statistics.max_raw
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+
+def is_compared(data_type: pa.DataType) -> bool:
+    """Whether keys of the type can be looked up."""
+    try:
+        return bool(_kind(data_type))
+    except NotHere:
+        return False
+
+
+def _kind(data_type: pa.DataType) -> str:
+    """What values of a type are compared as; only those that Arrow compares as Spark does.
+
+    INT96, which Delta writes by default, has no zone: a file does not tell times from local times.
+    """
+    if pa.types.is_integer(data_type):
+        return "number"
+    if pa.types.is_date32(data_type):
+        return "date"
+    if pa.types.is_timestamp(data_type) and data_type.unit == "us":
+        return "time" if data_type.tz else "local time"
+    if pa.types.is_string(data_type):
+        return "text"
+    raise NotHere
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Numbers, dates and times as whole numbers; text as it is."""
+    if pa.types.is_date32(values.type):
+        values = values.cast(pa.int32())
+    return values if _is_text(values.type) else values.cast(pa.int64())
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return pa.types.is_dictionary(data_type) or pa.types.is_string(data_type)
+
+
+def floored(values: pa.Array, unit: int) -> pa.Array:
+    numbers = values.fill_null(0).to_numpy()
+    return pa.array(numbers - numbers % unit, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _positions(values: pa.Array, distinct: pa.Array) -> Numbers:
+    """The place of each value among the distinct ones, -1 for others. NULL is a value."""
+    if pa.types.is_dictionary(values.type):
+        known = _positions(values.dictionary.cast(distinct.type), distinct)
+        missing = _positions(pa.nulls(1, distinct.type), distinct)
+        return np.append(known, missing)[values.indices.fill_null(len(known)).to_numpy()]
+    found = pc.index_in(values, value_set=distinct)
+    return np.asarray(found.fill_null(-1).to_numpy(), np.int64)

@@ -1,0 +1,103 @@
+"""Deleting the files of a node's table that no version in use has, and the log of the versions before.
+
+Whoever calls this holds the node's lease, so nobody is writing: a file that no version has was left by a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from pyarrow import fs
+
+from penstock.storage.deletion_vectors import stored_at
+from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version, read_commits
+
+_LOG = "_delta_log"
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What was deleted."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Freed) -> Freed:
+        return Freed(self.files + other.files, self.bytes + other.bytes)
+
+
+def vacuum(path: str, since: int, pinned: Iterable[int] = ()) -> Freed:
+    """Delete what neither the versions from ``since`` on nor the ``pinned`` ones before it need."""
+    filesystem, root = filesystem_of(path)
+    found = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
+    pinned = set(pinned)
+    needed = {file for version in (*pinned, since) for file in _files(Snapshot(path, version).state.adds.values())}
+    for commit in read_commits(path, since, latest_version(path)):
+        needed |= _files(commit.adds)
+    first = min(pinned | {since})
+    files = {info.path.removeprefix(f"{root}/"): info for info in found if info.type == fs.FileType.File}
+    log = {name for name in files if name.startswith(f"{_LOG}/")}
+    data = {name for name in files.keys() - log if _checked(name) not in needed}
+    gone = [files[name] for name in sorted(data | _old_log(log, first))]
+    for info in gone:
+        filesystem.delete_file(info.path)
+    _drop_empty_folders(filesystem, root, found, {files[name].path for name in files} - {info.path for info in gone})
+    return Freed(len(gone), sum(info.size for info in gone))
+
+
+def _files(adds: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The data files and the files with deletion vectors that some actions name."""
+    adds = list(adds)
+    vectors = (stored_at(dict(add["deletionVector"])) for add in adds if add.get("deletionVector"))
+    return {unquote(add["path"]) for add in adds} | {file for file in vectors if file is not None}
+
+
+def _checked(name: str) -> str:
+    """A file, or for a checksum the file that it belongs to.
+
+    >>> _checked("epoch-1/.part-0.parquet.crc"), _checked("epoch-1/part-0.parquet")
+    ('epoch-1/part-0.parquet', 'epoch-1/part-0.parquet')
+    """
+    folder, slash, base = name.rpartition("/")
+    if base.startswith(".") and base.endswith(".crc"):
+        base = base[1:].removesuffix(".crc")
+    return f"{folder}{slash}{base}"
+
+
+def _old_log(names: Iterable[str], first: int) -> set[str]:
+    """The log before the last checkpoint from which a version can be read.
+
+    >>> sorted(_old_log({f"_delta_log/{v:020d}{kind}" for v in range(4) for kind in (".json",)}, 3))
+    []
+    >>> names = {f"_delta_log/{v:020d}.json" for v in range(4)} | {f"_delta_log/{2:020d}.checkpoint.parquet"}
+    >>> [name[-6:] for name in sorted(_old_log(names, 3))]
+    ['0.json', '1.json']
+    >>> _old_log(names, 1)
+    set()
+    """
+    versions = {name: _version(name) for name in names}
+    whole = [v for name, v in versions.items() if v is not None and v <= first and name.endswith(".checkpoint.parquet")]
+    last = max(whole, default=0)
+    return {name for name, version in versions.items() if version is not None and version < last}
+
+
+def _version(name: str) -> int | None:
+    number = name.removeprefix(f"{_LOG}/").lstrip(".")[:20]
+    return int(number) if len(number) == 20 and number.isdigit() else None
+
+
+def _drop_empty_folders(
+    filesystem: fs.FileSystem, root: str, found: Iterable[fs.FileInfo], files: Iterable[str]
+) -> None:
+    filled = {f"{root}/{_LOG}"}
+    for file in files:
+        while (folder := file.rpartition("/")[0]) not in filled and folder != root:
+            filled.add(folder)
+            file = folder
+    folders = [info.path for info in found if info.type == fs.FileType.Directory and info.path not in filled]
+    for folder in sorted(folders, key=len, reverse=True):
+        if not folder.startswith(f"{root}/{_LOG}/"):
+            filesystem.delete_dir(folder)
