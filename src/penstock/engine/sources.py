@@ -21,7 +21,9 @@ from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import select
 from penstock.storage.interpreted import LIGHT_ROWS, LITTLE_ROWS
+from penstock.storage.local_frame import on_driver
 from penstock.storage.lookup import Anywhere, look_up
+from penstock.storage.parquet import lazily
 from penstock.storage.reader import found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
@@ -182,7 +184,7 @@ class NodeInputs:
         schema = StructType([StructField(name, nullable(types[name].dataType)) for name in [*columns, WEIGHT]])
         append_only = min(table.column(WEIGHT).to_pylist()) > 0
         little = table.num_rows <= LITTLE_ROWS
-        return Delta(self._spark.createDataFrame(table, schema), append_only, small=True, table=table, little=little)
+        return Delta(on_driver(self._spark, table, schema), append_only, small=True, table=table, little=little)
 
     def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
         return self._inputs.keep(frame, few=few, little=little)
@@ -203,11 +205,13 @@ class NodeInputs:
         bounded = {stored: name for name, stored in scan.stored if self._bounds and name in self._bounds.column_names}
         if self._bounds is None or not bounded or not snapshot.plain:
             most = expected = snapshot.rows
-            frame = read_snapshot(self._spark, snapshot, columns)
+            frame = lazily(self._spark, snapshot, columns) or read_snapshot(self._spark, snapshot, columns)
         else:
             files = files_near(snapshot, self._bounds, bounded)
             most, expected = sum(file.most for file in files), rows_near(snapshot, self._bounds, bounded)
-            frame = read_files(self._spark, snapshot, [file.path for file in files], columns)
+            frame = lazily(self._spark, snapshot, columns, files) or read_files(
+                self._spark, snapshot, [file.path for file in files], columns
+            )
         small, light = expected <= SMALL_TABLE_ROWS, most <= SMALL_TABLE_ROWS
         return Rows(select(frame, *_renamed(scan)), small=small, light=light)
 

@@ -23,6 +23,7 @@ from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import BY_ROW, Touched, key_values, reach_of, renamed, sought, touched
 from penstock.plan.operators import Aggregate, Distinct, Filter, Project, Scan, names_in, render, walk
 from penstock.storage.frames import Query, grouped, select
+from penstock.storage.local_frame import is_local
 from penstock.storage.lookup import can_look_through
 from penstock.storage.reader import LOCATED, quoted
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
@@ -151,7 +152,7 @@ def _merge(
     few = change.small or change.few
     beside = LOCATED if few and stored.worth_locating else ()
     near = stored.within(known_change.reach, {stored_as: name for name, _, stored_as in layout.keys}) if few else stored
-    if few and near.tiny:
+    if few and near.tiny and not is_local(change.frame):
         before = _under_keys(layout, near.located if beside else near.frame)
         merged = _merged(layout, partials, before, extremes, beside, one=change.small)
         result = materializer.materialize(merged.frame, few=True, little=change.little and near.light)
@@ -268,16 +269,14 @@ def _merged(
     changed = marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
     exists = f"{ROWS} > 0 AND NOT {_STALE}" if layout.keys else f"NOT {_STALE}"
     columns = _stored_columns(layout)
-    new = ", ".join(columns[name] for name in layout.stored)
-    old = ", ".join(f"{_OLD}.{quoted(name)} AS {quoted(name)}" for name in layout.stored)
-    places = "".join(f", {_OLD}.{name} AS {name}" for name in beside)
-    nowhere = "".join(f", NULL AS {name}" for name in beside)
-    sides = (
-        f"IF({_OLD} IS NULL, NULL, STRUCT({old}, -1L AS {WEIGHT}, {_STALE}{places})), "
-        f"IF({exists}, STRUCT({new}, 1L AS {WEIGHT}, {_STALE}{nowhere}), NULL)"
-    )
+    was = [f"{_OLD}.{quoted(name)} AS {quoted(name)}" for name in layout.stored]
+    now = [columns[name] for name in layout.stored]
+    places, nowhere = [f"{_OLD}.{name} AS {name}" for name in beside], [f"NULL AS {name}" for name in beside]
     valued = changed.select(*_values(layout), ROWS, _OLD, _STALE)
-    return valued.select(f"INLINE(ARRAY_COMPACT(ARRAY({sides})))")
+    return valued.each(
+        (f"{_OLD} IS NOT NULL", [*was, f"-1L AS {WEIGHT}", _STALE, *places]),
+        (exists, [*now, f"1L AS {WEIGHT}", _STALE, *nowhere]),
+    )
 
 
 def _kind(measure: MeasureLayout) -> str:

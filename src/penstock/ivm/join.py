@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from sqlglot import exp
 
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
 from penstock.plan.operators import Join, Operator, names_in, render
+from penstock.storage.frames import join as joined
 from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Delta, Rows, add
 
@@ -113,9 +113,8 @@ class _Term:
         self._small = self._small and rows.small and equal  # else the product of few rows may be many
         self._light = self._light and rows.light and equal
         frame, weighted = _numbered(rows, number)
-        left = F.broadcast(self._frame) if self._context is not None else self._frame
-        on = F.expr(" AND ".join(f"({render(c)})" for c in ready)) if ready else None
-        self._frame = left.crossJoin(frame) if on is None else left.join(frame, on)
+        on = " AND ".join(f"({render(c)})" for c in ready) or "true"
+        self._frame = joined(self._frame, frame, on, sent="left" if self._context is not None else "")
         self._weights += [_weight(number)] if weighted else []
         self._local = None
 

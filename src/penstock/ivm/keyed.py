@@ -27,6 +27,7 @@ from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import select
 from penstock.storage.interpreted import LIGHT_ROWS
 from penstock.storage.lookup import Place, Sought, look_up
+from penstock.storage.parquet import lazily
 from penstock.storage.patch import can_locate
 from penstock.storage.reader import LOCATED, found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
@@ -67,10 +68,13 @@ class Stored:
     def _read(self, *, located: bool) -> DataFrame:
         if self.found is not None:
             return found_frame(self.spark, self.snapshot, self.found if located else self.found.drop_columns(LOCATED))
+        files = self.snapshot.files if self.files is None else self.files
+        here = lazily(self.spark, self.snapshot, schema_of(self.snapshot).names, files, located=located)
+        if here is not None:
+            return here
         if self.files is None and not located:
             frame = read_snapshot(self.spark, self.snapshot)
         else:
-            files = self.snapshot.files if self.files is None else self.files
             frame = read_files(self.spark, self.snapshot, [file.path for file in files], located=located)
         return frame if self.condition is None else frame.where(self.condition)
 

@@ -13,13 +13,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
 
-from penstock.storage.arrow import collected, fits_arrow, nullable
+from penstock.storage.arrow import collected, fits_arrow
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.frames import select
+from penstock.storage.frames import select, spark_frame
 from penstock.storage.interpreted import LITTLE_ROWS, running
+from penstock.storage.local_frame import is_local, on_driver, table_of
 from penstock.storage.patch import Places, places_in
 from penstock.storage.reader import FILE, PLACE
 
@@ -37,7 +37,9 @@ class Materialized:
 
     @cached_property
     def frame(self) -> DataFrame:
-        return self._source if self.table is None else _local(self._source, self.table)
+        if self.table is None or is_local(self._source):
+            return self._source
+        return on_driver(self._source.sparkSession, self.table, self._source.schema)
 
     @property
     def local(self) -> bool:
@@ -67,8 +69,8 @@ class Materialized:
     def totals(self, weight: str) -> tuple[int, int]:
         """How many copies are added and how many removed."""
         if self.table is not None:
-            weights = self.table.column(weight).to_pylist()
-            return sum(w for w in weights if w > 0), -sum(w for w in weights if w < 0)
+            weights = self.table.column(weight).to_numpy()
+            return int(weights[weights > 0].sum()), -int(weights[weights < 0].sum())
         row = select(
             self.frame,
             f"SUM(IF({weight} > 0, {weight}, 0)) AS added",
@@ -89,6 +91,10 @@ class Materializer:
 
         ``little`` is read for it, so that compiling the query would not pay.
         """
+        table = table_of(frame)
+        if table is not None:
+            return Materialized(frame, table)
+        frame = spark_frame(frame)
         with phase("computing"), running(frame.sparkSession, interpreted=little):
             if not fits_arrow(frame.schema):
                 return self._cache(frame)
@@ -121,8 +127,3 @@ def _collected_if_few(frame: DataFrame) -> pa.Table | None:
             raise
         return None
     return table if table.num_rows <= LOCAL_ROWS else None
-
-
-def _local(frame: DataFrame, table: pa.Table) -> DataFrame:
-    fields = [StructField(f.name, nullable(f.dataType)) for f in frame.schema.fields]
-    return frame.sparkSession.createDataFrame(table, StructType(fields))

@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from penstock.ivm import rules
@@ -23,7 +22,7 @@ from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
 from penstock.plan.operators import Kind, Operator, SidedJoin, names_in, render
 from penstock.storage.arrow import loosened
-from penstock.storage.frames import select
+from penstock.storage.frames import join, select
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
 
 _RIGHT_WEIGHT = "__weight_of_right"
@@ -70,8 +69,8 @@ class _Sides:
     mark: str | None
 
     @property
-    def on(self) -> Column:
-        return F.expr(" AND ".join(f"({render(c)})" for c in self.conditions) or "true")
+    def on(self) -> str:
+        return " AND ".join(f"({render(c)})" for c in self.conditions) or "true"
 
     def compared(self, side: Operator) -> list[str]:
         """The columns of a side that the conditions read; one at least, for Spark's sake."""
@@ -85,14 +84,16 @@ def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Cont
         return _look_up(sides, _Few(left.frame, left.known, left.small, left.little), context, "pre")
     found = right.frame.select(*sides.compared(sides.right))
     before = _bounded(sides.left, right.known, sides, context, "pre")
-    affected = with_weight(before).join(F.broadcast(found) if right.small else found, sides.on, "left_semi")
+    affected = join(with_weight(before), found, sides.on, "left_semi", sent="right" if right.small else "")
     kept = context.keep(affected, few=right.small, little=right.little and before.light)
     old = _look_up(sides, _Few(kept.frame, kept.table, kept.local, kept.little), context, "pre")
     changed = kept.frame if left is None else add([kept.frame, left.frame.select(*kept.frame.columns)])
     small = kept.local and (left is None or left.small)
     little = kept.little and (left is None or left.little)
     new = _look_up(sides, _Few(changed, _both(kept.table, left), small, little), context, "post")
-    frame = add([new.frame, old.frame.withColumn(WEIGHT, F.expr(f"-{WEIGHT}"))])
+    frame = add(
+        [new.frame, select(old.frame, *[c for c in old.frame.columns if c != WEIGHT], f"-{WEIGHT} AS {WEIGHT}")]
+    )
     return Rows(frame, weighted=True, light=old.light and new.light)
 
 
@@ -121,9 +122,9 @@ def _look_up(sides: _Sides, left: _Few, context: Context, moment: Moment) -> Row
     if not left.small:
         right = rules.evaluate(sides.right, context, moment)
         return Rows(_joined(sides, left.frame, _present(right)), weighted=True)
-    wanted = F.broadcast(left.frame.select(*sides.compared(sides.left)))
+    wanted = left.frame.select(*sides.compared(sides.left))
     near = _bounded(sides.right, left.known, sides, context, moment)
-    right = Rows(near.frame.join(wanted, sides.on, "left_semi"), near.weighted)
+    right = Rows(join(near.frame, wanted, sides.on, "left_semi", sent="right"), near.weighted)
     return Rows(_joined(sides, left.frame, _present(right)), weighted=True, light=left.little and near.light)
 
 
@@ -147,12 +148,12 @@ def _present(rows: Rows) -> Rows:
 
 def _joined(sides: _Sides, left: DataFrame, right: Rows) -> DataFrame:
     if sides.kind in ("semi", "anti"):
-        return left.join(right.frame, sides.on, _HOW[sides.kind])
+        return join(left, right.frame, sides.on, _HOW[sides.kind])
     if sides.kind == "mark":
-        found = select(left.join(right.frame, sides.on, "left_semi"), "*", f"true AS {sides.mark}")
-        return found.unionByName(select(left.join(right.frame, sides.on, "left_anti"), "*", f"false AS {sides.mark}"))
+        found = select(join(left, right.frame, sides.on, "left_semi"), "*", f"true AS {sides.mark}")
+        return add([found, select(join(left, right.frame, sides.on, "left_anti"), "*", f"false AS {sides.mark}")])
     frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
-    pairs = left.join(frame, sides.on, _HOW[sides.kind])
+    pairs = join(left, frame, sides.on, _HOW[sides.kind])
     columns = [*sides.left.columns, *sides.right.columns]
     if WEIGHT not in left.columns:
         return pairs.select(*columns)

@@ -38,6 +38,7 @@ from penstock.plan.operators import (
     render,
 )
 from penstock.storage.bounded import Span, exactly, superset
+from penstock.storage.local_frame import is_local
 from penstock.storage.lookup import Anywhere, Place, floored
 from penstock.storage.zset import Delta, consolidate, matching
 
@@ -89,6 +90,8 @@ class Touched:
 
     def bounded(self, frame: DataFrame, expressions: Mapping[str, exp.Expr]) -> DataFrame:
         """The frame without rows that cannot have a touched key; the expressions say what the keys are over it."""
+        if is_local(frame):  # what is bounded is what is read, and this has been
+            return frame
         plain = all(isinstance(e, exp.Column) for e in expressions.values())
         bounds = self.keys.table if self.keys.table is not None else self.reach
         if bounds is None or (plain and self._exact is not None):
@@ -118,7 +121,7 @@ class Touched:
 
     def matching(self, frame: DataFrame, *, many: bool = True) -> DataFrame:
         """The rows that have a touched key, under the keys' names. NULL matches NULL. ``many`` rows are looked at."""
-        if self._exact is not None:
+        if self._exact is not None and not is_local(frame):
             return frame.where(self._exact)
         known = self._without_null
         return matching(frame, self.keys.frame, self.names, small=self.local, many=many, known=known)
@@ -308,7 +311,7 @@ def _equal_columns(conditions: Iterable[exp.Expr]) -> Iterator[tuple[exp.Column,
 
 def joining(frame: DataFrame, known: pa.Table | None, conditions: Iterable[exp.Expr]) -> DataFrame:
     """The frame without rows that cannot be joined to the known ones, told by the equalities of columns."""
-    if known is None:
+    if known is None or is_local(frame):
         return frame
     types = {f.name: f.dataType for f in frame.schema.fields}
     bounds = []

@@ -21,15 +21,18 @@ from penstock.errors import PenstockError
 from penstock.storage.clock import phase
 from penstock.storage.compact import FILES_OF_A_TIER, compact
 from penstock.storage.delta_log import DataFile, Snapshot
+from penstock.storage.frames import spark_frame
 from penstock.storage.local_apply import (
     LOCAL_KEYED_ROWS,
     LOCAL_TABLE_ROWS,
     added_rows,
     can_look_up,
     fit_here,
+    fitting,
     kept_rows,
     live_rows,
 )
+from penstock.storage.local_frame import table_of
 from penstock.storage.patch import (
     Patch,
     TableChange,
@@ -96,8 +99,11 @@ def replace_all(
 ) -> Applied:
     """Replace the whole content of the table."""
     with phase("writing"):
-        placer = Placer.of(before, keys)
-        adds = write_files(placer.spread(rows), before.path, epoch, placer.placement.partition)
+        placer, local = Placer.of(before, keys), table_of(rows)
+        if local is not None and placer.by_hand:
+            adds = write_table(placer.sorted(fitting(before, local)), before.path, epoch)
+        else:
+            adds = write_files(placer.spread(spark_frame(rows)), before.path, epoch, placer.placement.partition)
     return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, epoch), "OVERWRITE")
 
 
@@ -129,10 +135,10 @@ def _write(
     if change.local is not None and placer.by_hand:
         most = LOCAL_KEYED_ROWS if can_look_up(change.local, change.keys) else LOCAL_TABLE_ROWS
         if fit_here(replaced, most):
-            added = added_rows(change.local)
+            added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)
             return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, epoch)
-    rows = copies(change.rows.where(f"{WEIGHT} > 0"))
+    rows = spark_frame(copies(change.rows.where(f"{WEIGHT} > 0")))
     if replaced:
         rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
     count = _row_count(replaced) - change.deleted + change.inserted
@@ -150,10 +156,10 @@ def _write_found(
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
     placer = Placer.of(before, change.keys)
     if change.local is not None and placer.by_hand and fit_here(replaced, LOCAL_KEYED_ROWS):
-        added = added_rows(change.local)
+        added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
         return write_table(placer.sorted(rows), before.path, epoch)
-    rows = copies(change.rows.where(f"{WEIGHT} > 0"))
+    rows = spark_frame(copies(change.rows.where(f"{WEIGHT} > 0")))
     if replaced:
         rows = read_files(spark, before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
     newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)

@@ -27,6 +27,7 @@ from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
 from penstock.storage.frames import select
 from penstock.storage.local_changes import read_locally
+from penstock.storage.local_frame import on_driver
 from penstock.storage.reader import quoted, read_files, read_places, read_snapshot, schema_of
 from penstock.storage.zset import WEIGHT, add, weighted
 
@@ -110,7 +111,7 @@ def _local(spark: SparkSession, after: Snapshot, table: pa.Table, columns: Seque
         return NOTHING
     types = {f.name: f.dataType for f in schema_of(after).fields}
     fields = [StructField(name, types[name]) for name in table.column_names if name != WEIGHT]
-    rows = spark.createDataFrame(table, StructType([*fields, StructField(WEIGHT, LongType())]))
+    rows = on_driver(spark, table, StructType([*fields, StructField(WEIGHT, LongType())]))
     append_only = min(table.column(WEIGHT).to_pylist()) > 0
     return Change(how, rows, append_only=append_only, small=True, table=table)
 

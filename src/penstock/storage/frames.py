@@ -1,4 +1,4 @@
-"""Selecting and grouping columns of a frame in a few round trips to the JVM.
+"""Selecting, grouping and joining: of rows on the driver there (``local_frame``), else in few round trips to the JVM.
 
 PySpark hands every expression over on its own, and Spark analyses every step as soon as it is taken, which for a tiny
 change costs more than all else that is done with it. A ``Query`` is a chain of steps that is analysed once, at its end.
@@ -6,22 +6,28 @@ change costs more than all else that is done with it. A ``Query`` is a chain of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.group import GroupedData
 
+from penstock.storage.arrow import NotHere
+from penstock.storage.local_frame import Local, as_local
+
 _BETWEEN = "\0"
 
 
 def select(frame: DataFrame, *expressions: str) -> DataFrame:
     """As ``frame.selectExpr``."""
+    rows = as_local(frame)
+    if rows is not None:
+        return rows.selected(expressions)
     if not expressions or any(_BETWEEN in text for text in expressions):
         return frame.selectExpr(*expressions)
     texts = _splitter(frame.sparkSession.sparkContext._gateway).split(_BETWEEN.join(expressions))
@@ -33,6 +39,12 @@ _ALL = "__all"
 
 def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
     """As ``frame.groupBy(..).agg(..)``: the keys, which are names of columns, and aggregates with their names."""
+    rows = as_local(frame)
+    if rows is not None:
+        try:
+            return rows.grouped(keys, aggregates)
+        except NotHere:
+            frame = rows.frame
     together = f"STRUCT({', '.join(aggregates)}) AS {_ALL}"
     if not keys:
         return select(select(frame, together), f"{_ALL}.*")
@@ -43,55 +55,109 @@ def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) ->
     return select(made, *keys, f"{_ALL}.*")
 
 
+def join(left: DataFrame, right: DataFrame, on: str, how: str = "inner", *, sent: str = "") -> DataFrame:
+    """As ``left.join``; ``sent`` is the side, left or right, of which every executor gets all rows."""
+    mine, theirs = as_local(left), as_local(right)
+    if mine is not None and theirs is not None:
+        try:
+            return mine.joined(theirs, on, how)
+        except NotHere:
+            pass
+    left = F.broadcast(spark_frame(left)) if sent == "left" else spark_frame(left)
+    right = F.broadcast(spark_frame(right)) if sent == "right" else spark_frame(right)
+    return left.join(right, F.expr(on), how)
+
+
+def spark_frame(frame: DataFrame) -> DataFrame:
+    """The frame as Spark's, wherever its rows are."""
+    rows = as_local(frame)
+    return frame if rows is None else rows.frame
+
+
 _numbers = count(1)
 
 
 @dataclass(frozen=True)
 class Query:
-    """Steps over frames, as one text: ``source`` is what stands behind FROM."""
+    """Steps over frames: ``source`` is what stands behind FROM, ``here`` does the same with rows on the driver."""
 
     source: str
     inputs: Mapping[str, DataFrame]
+    here: Callable[[], Local]
 
     @classmethod
     def of(cls, frame: DataFrame) -> Query:
         name = f"__frame_{next(_numbers)}"
-        # A view that is dropped takes what is cached of its plan along, unless the plan is another.
-        return cls(name, {name: frame.where("true") if frame.is_cached else frame})
+        return cls(name, {name: frame}, lambda: _local(frame))
 
-    def select(self, *expressions: str, where: str | None = None, hint: str = "") -> Query:
-        condition = "" if where is None else f" WHERE {where}"
-        return replace(self, source=f"(SELECT {hint}{', '.join(expressions)} FROM {self.source}{condition})")
+    def select(self, *expressions: str) -> Query:
+        return self._then(f"SELECT {', '.join(expressions)}", "", lambda rows: rows.selected(expressions))
 
     def where(self, condition: str) -> Query:
-        return self.select("*", where=condition)
+        return self._then("SELECT *", f" WHERE {condition}", lambda rows: rows.where(condition))
 
     def in_one(self) -> Query:
         """In one partition, so that grouping needs no shuffle."""
-        return self.select("*", hint="/*+ COALESCE(1) */ ")
+        return self._then("SELECT /*+ COALESCE(1) */ *", "", lambda rows: rows.coalesce(1))
 
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> Query:
         """The keys, which are names of columns, and aggregates with their names."""
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
-        return replace(self, source=f"(SELECT {', '.join([*keys, *aggregates])} FROM {self.source}{by})")
+        text = f"SELECT {', '.join([*keys, *aggregates])}"
+        return self._then(text, by, lambda rows: rows.grouped(keys, aggregates))
+
+    def each(self, *alternatives: tuple[str, Sequence[str]]) -> Query:
+        """A row for every alternative whose condition a row fulfils: its expressions, of the same names in all."""
+        rows = [f"IF({condition}, STRUCT({', '.join(values)}), NULL)" for condition, values in alternatives]
+        text = f"SELECT INLINE(ARRAY_COMPACT(ARRAY({', '.join(rows)})))"
+
+        def chosen(rows: Local) -> DataFrame:
+            parts = [_local(_local(rows.where(condition)).selected(values)) for condition, values in alternatives]
+            total = parts[0]
+            for part in parts[1:]:
+                total = _local(total.unionByName(_frame(part)))
+            return _frame(total)
+
+        return self._then(text, "", chosen)
+
+    def _then(self, what: str, behind: str, here: Callable[[Local], DataFrame]) -> Query:
+        return Query(f"({what} FROM {self.source}{behind})", self.inputs, lambda: _local(here(self.here())))
 
     def followed_by(self, other: Query) -> Query:
         """The rows of both, whose columns are the same."""
         both = f"(SELECT * FROM {self.source} UNION ALL SELECT * FROM {other.source})"
-        return Query(both, {**self.inputs, **other.inputs})
+        return Query(both, {**self.inputs, **other.inputs}, lambda: _local(self.here().unionAll(_frame(other.here()))))
 
     @property
     def frame(self) -> DataFrame:
-        """The result, analysed."""
+        """The result, computed if all rows are on the driver, else analysed."""
+        try:
+            return _frame(self.here())
+        except NotHere:
+            return self._analysed()
+
+    def _analysed(self) -> DataFrame:
         spark = next(iter(self.inputs.values())).sparkSession
         for name, frame in self.inputs.items():
-            frame.createOrReplaceTempView(name)
+            # A view that is dropped takes what is cached of its plan along, unless the plan is another.
+            (frame.where("true") if frame.is_cached else spark_frame(frame)).createOrReplaceTempView(name)
         try:
             # Spark would take ${..} for a variable, even inside quotes.
             return spark.sql(f"SELECT * FROM {self.source}".replace("${", "\\u0024{"))
         finally:
             for name in self.inputs:
                 spark.catalog.dropTempView(name)
+
+
+def _local(frame: DataFrame) -> Local:
+    rows = as_local(frame)
+    if rows is None:
+        raise NotHere
+    return rows
+
+
+def _frame(rows: Local) -> DataFrame:
+    return cast("DataFrame", rows)
 
 
 @lru_cache(maxsize=1)

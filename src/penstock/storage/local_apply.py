@@ -15,10 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
-from penstock.storage.arrow import loosened
+from penstock.errors import InternalError
+from penstock.storage.arrow import loosened, nullable
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.reader import schema_of
 from penstock.storage.zset import WEIGHT
 
 _PLACE = "__place"
@@ -40,9 +44,24 @@ def fit_here(files: Sequence[DataFile], rows: int) -> bool:
 
 def added_rows(change: pa.Table) -> pa.Table:
     """The rows that a change adds, each as often as its weight says."""
-    weights = change.column(WEIGHT).to_pylist()
-    places = [i for i, weight in enumerate(weights) for _ in range(max(weight, 0))]
-    return loosened(change.drop_columns([WEIGHT]).take(pa.array(places, pa.int64())))
+    weights = change.column(WEIGHT).to_numpy()
+    places = np.repeat(np.arange(len(weights)), np.maximum(weights, 0))
+    return loosened(change.drop_columns([WEIGHT]).take(pa.array(places)))
+
+
+def fitting(table: Snapshot, rows: pa.Table) -> pa.Table:
+    """Rows for a table, which must have its columns; nothing else may be written."""
+    schema = schema_of(table)
+    wanted = to_arrow_schema(
+        StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields]), timezone="UTC"
+    )
+    rows = rows.select(wanted.names)
+    for field, found in zip(wanted, rows.schema, strict=True):
+        if found.type not in (field.type, pa.null()):
+            raise InternalError(
+                f"column {field.name!r} was computed as {found.type} and not as {field.type}. Please report this."
+            )
+    return rows.cast(wanted)
 
 
 def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, keys: Sequence[str] | None) -> pa.Table:

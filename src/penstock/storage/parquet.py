@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import unquote
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     AtomicType,
     DataType,
@@ -18,13 +22,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.storage.arrow import nullable
-from penstock.storage.delta_log import Snapshot
-from penstock.storage.reader import columns_by_name, schema_of
+from penstock.storage.arrow import NotHere, loosened, nullable
+from penstock.storage.clock import moved
+from penstock.storage.deletion_vectors import as_bits
+from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.local_frame import when_asked
+from penstock.storage.reader import FILE, LOCATION_FIELDS, PLACE, columns_by_name, read_files, schema_of
 
+MOST_ROWS = 200_000
+"""Rows that are brought to the driver."""
 
-class NotHere(Exception):
-    """What is asked for is better done by Spark."""
+_MOST_BYTES = 64 * 1024 * 1024
 
 
 def plain_schema(table: Snapshot, columns: Sequence[str], *, structs: bool = False) -> StructType:
@@ -72,3 +80,53 @@ def opened(
     if times and (version[:1] < b"4" or any(b"legacy" in key for key in said)):
         raise NotHere
     return file
+
+
+def read_rows(
+    table: Snapshot, columns: Sequence[str], files: Sequence[DataFile] | None = None, *, located: bool = False
+) -> pa.Table:
+    """The rows of a version, or of some of its files, without what deletion vectors hide.
+
+    ``located``: with file and place of each, as ``reader.read_files`` gives them.
+    """
+    schema = plain_schema(table, columns, structs=True)
+    stored = to_arrow_schema(schema, timezone="UTC")
+    filesystem, root = filesystem_of(table.path)
+    parts = []
+    for file in table.files if files is None else files:
+        found = opened(filesystem, root, file.path, times=has_times(schema))
+        if not set(schema.names) <= set(found.schema_arrow.names):
+            raise NotHere
+        rows = loosened(found.read(columns=schema.names).select(schema.names)).cast(stored)
+        if located:
+            rows = rows.append_column(FILE, pa.array([file.name] * rows.num_rows, pa.string()))
+            rows = rows.append_column(PLACE, pa.array(np.arange(rows.num_rows)))
+        hidden = table.deleted.get(file.path)
+        parts.append(rows.filter(pa.array(~as_bits(hidden, rows.num_rows))) if hidden else rows)
+        moved(read=file.size)
+    places = [pa.field(FILE, pa.string()), pa.field(PLACE, pa.int64())] if located else []
+    return pa.concat_tables([pa.schema([*stored, *places]).empty_table(), *parts])
+
+
+def lazily(
+    spark: SparkSession,
+    table: Snapshot,
+    columns: Sequence[str],
+    files: Sequence[DataFile] | None = None,
+    *,
+    located: bool = False,
+) -> DataFrame | None:
+    """The same as a frame, whose rows are read where they are asked for; None if Spark should read them."""
+    chosen = table.files if files is None else files
+    if sum(file.most for file in chosen) > MOST_ROWS or sum(file.size for file in chosen) > _MOST_BYTES:
+        return None
+    try:
+        schema = plain_schema(table, columns, structs=True)
+    except NotHere:
+        return None
+    places = LOCATION_FIELDS if located else ()
+    return when_asked(
+        spark, StructType([*schema.fields, *places]),
+        lambda: read_rows(table, schema.names, chosen, located=located),
+        lambda: read_files(spark, table, [file.path for file in chosen], schema.names, located=located),
+    )  # fmt: skip

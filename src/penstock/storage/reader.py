@@ -17,6 +17,7 @@ from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import as_words
 from penstock.storage.delta_log import Snapshot, name_of
 from penstock.storage.frames import select
+from penstock.storage.local_frame import on_driver
 
 
 def schema_of(snapshot: Snapshot) -> StructType:
@@ -54,7 +55,7 @@ def read_files(
     wanted = schema.names if columns is None else _stored_names(schema, columns)
     narrow = StructType([schema[c] for c in wanted])
     if not files:
-        return local_frame(spark, StructType([*narrow.fields, *_LOCATION_FIELDS]) if located else narrow)
+        return local_frame(spark, StructType([*narrow.fields, *LOCATION_FIELDS]) if located else narrow)
     if snapshot.plain:
         gone = snapshot.deleted if hidden is None else hidden
         return _read_plain(spark, snapshot, files, narrow, gone, LOCATION if located else ())
@@ -64,8 +65,8 @@ def read_files(
 
 def found_frame(spark: SparkSession, snapshot: Snapshot, rows: pa.Table) -> DataFrame:
     """Rows of a version that are on the driver, maybe with their places, as a frame."""
-    fields = {f.name: StructField(f.name, f.dataType) for f in (*schema_of(snapshot).fields, *_LOCATION_FIELDS)}
-    return spark.createDataFrame(rows, StructType([fields[name] for name in rows.column_names]))
+    fields = {f.name: StructField(f.name, f.dataType) for f in (*schema_of(snapshot).fields, *LOCATION_FIELDS)}
+    return on_driver(spark, rows, StructType([fields[name] for name in rows.column_names]))
 
 
 def read_located(
@@ -94,7 +95,7 @@ def read_places(
 
 LOCATION = ("_metadata.file_name AS __file", "_metadata.row_index AS __place")
 LOCATED = FILE, PLACE = "__file", "__place"
-_LOCATION_FIELDS = (StructField(FILE, StringType()), StructField(PLACE, LongType()))
+LOCATION_FIELDS = (StructField(FILE, StringType()), StructField(PLACE, LongType()))
 FEW_PLACES = 2_000
 """Rows that are told by a condition; more are looked up, so that Spark need not parse and compile them."""
 

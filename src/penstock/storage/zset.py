@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -31,7 +30,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.storage.frames import grouped, select
+from penstock.storage.arrow import NotHere
+from penstock.storage.frames import grouped, join, select
+from penstock.storage.local_frame import as_local, is_local
 from penstock.storage.reader import quoted
 
 WEIGHT = "__weight"
@@ -114,6 +115,12 @@ def consolidate(frame: DataFrame, *, small: bool = False, beside: Sequence[str] 
     Few rows are grouped in one partition, which spares Spark a shuffle. Columns ``beside`` are no part of a row: of
     what comes together, one value that is not NULL stays.
     """
+    rows = as_local(frame)
+    if rows is not None:
+        try:
+            return rows.consolidated(WEIGHT, beside)
+        except NotHere:
+            frame = rows.frame
     fields = [f for f in frame.schema.fields if f.name != WEIGHT and f.name not in beside]
     special = {f.name: f"__identity{i}" for i, f in enumerate(fields) if _is_special(f.dataType)}
     if special:
@@ -123,8 +130,8 @@ def consolidate(frame: DataFrame, *, small: bool = False, beside: Sequence[str] 
     kept = [f"ANY_VALUE({quoted(name)}) AS {quoted(name)}" for name in special]
     kept += [f"MAX({name}) AS {name}" for name in beside]
     keys = [special.get(f.name, quoted(f.name)) for f in fields]
-    rows = grouped(frame, keys, [f"SUM({WEIGHT}) AS {WEIGHT}", *kept]).where(f"{WEIGHT} <> 0")
-    return select(rows, *[quoted(f.name) for f in fields], WEIGHT, *beside) if special else rows
+    found = grouped(frame, keys, [f"SUM({WEIGHT}) AS {WEIGHT}", *kept]).where(f"{WEIGHT} <> 0")
+    return select(found, *[quoted(f.name) for f in fields], WEIGHT, *beside) if special else found
 
 
 def narrowed(table: pa.Table, columns: Sequence[str]) -> pa.Table | None:
@@ -157,6 +164,12 @@ def with_weight(rows: Rows) -> DataFrame:
 
 def copies(frame: DataFrame) -> DataFrame:
     """Each row as many times as its (positive) weight says, without the weight."""
+    rows = as_local(frame)
+    if rows is not None:
+        try:
+            return rows.copied(WEIGHT)
+        except NotHere:
+            frame = rows.frame
     return select(frame, "*", f"EXPLODE(SEQUENCE(1L, {WEIGHT})) AS __copy").drop("__copy", WEIGHT)
 
 
@@ -180,11 +193,12 @@ def matching(
     """
     if not columns:
         return frame
-    types = {field.name: field.dataType for field in frame.schema.fields} if many and known and len(columns) > 1 else {}
+    several = many and known and len(columns) > 1 and not is_local(frame)
+    types = {field.name: field.dataType for field in frame.schema.fields} if several else {}
     number = next((c for c in columns if c in known and isinstance(types.get(c), _NUMBERS)), None)
     if number is not None:
-        frame = frame.join(*_matched(keys, [number], small, [number]), "left_semi")
-    return frame.join(*_matched(keys, columns, small, known), "left_semi")
+        frame = _matched(frame, keys, [number], "left_semi", small, [number])
+    return _matched(frame, keys, columns, "left_semi", small, known)
 
 
 _NUMBERS = (LongType, TimestampType, TimestampNTZType, IntegerType, DateType)
@@ -192,13 +206,12 @@ _NUMBERS = (LongType, TimestampType, TimestampNTZType, IntegerType, DateType)
 
 def not_matching(frame: DataFrame, keys: DataFrame, columns: Sequence[str], *, small: bool) -> DataFrame:
     """The rows whose values in ``columns`` do not occur in ``keys``; NULL matches NULL."""
-    return frame.join(*_matched(keys, columns, small), "left_anti")
+    return _matched(frame, keys, columns, "left_anti", small)
 
 
 def _matched(
-    keys: DataFrame, columns: Sequence[str], small: bool, known: Collection[str] = ()
-) -> tuple[DataFrame, Column]:
+    frame: DataFrame, keys: DataFrame, columns: Sequence[str], how: str, small: bool, known: Collection[str] = ()
+) -> DataFrame:
     renamed = select(keys, *[f"{quoted(c)} AS __match{i}" for i, c in enumerate(columns)])
     pairs = [f"{quoted(c)} {'=' if c in known else '<=>'} __match{i}" for i, c in enumerate(columns)]
-    condition = F.expr(" AND ".join(pairs))
-    return (F.broadcast(renamed) if small else renamed), condition
+    return join(frame, renamed, " AND ".join(pairs), how, sent="right" if small else "")

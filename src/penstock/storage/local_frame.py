@@ -1,0 +1,432 @@
+"""Rows on the driver that stand where a Spark frame can, so that a rule does not know where its rows are.
+
+What is asked of them is done at once by Arrow, as far as Arrow gives what Spark would (``local_expressions``). A few
+values that it does not are asked of Spark and come back. For anything else the rows become a frame of Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+from sqlglot import exp
+
+from penstock.storage import local_expressions as expressions
+from penstock.storage.arrow import NotHere, collected, nullable
+from penstock.storage.clock import phase
+from penstock.storage.interpreted import LITTLE_ROWS, running
+from penstock.storage.local_groups import Groups, Numbers, codes, pairs, whole
+from penstock.storage.local_types import cast as converted
+from penstock.storage.local_types import widest_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Given = ParamSpec("Given")
+
+_AT = "__at"
+_UTC = ("UTC", "Etc/UTC", "Z")
+
+
+def on_driver(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    """A frame of rows that are on the driver."""
+    schema = StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields])
+    if not _survives(schema):
+        return spark.createDataFrame(table, schema)
+    return cast("DataFrame", Local(spark, schema, lambda: table.cast(to_arrow_schema(schema, timezone="UTC"))))
+
+
+def when_asked(
+    spark: SparkSession, schema: StructType, load: Callable[[], pa.Table], read: Callable[[], DataFrame]
+) -> DataFrame:
+    """A frame of rows that ``load`` brings to the driver, and that ``read`` gives Spark without them."""
+    schema = StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields])
+    return cast("DataFrame", Local(spark, schema, load, read)) if _survives(schema) else read()
+
+
+def _survives(schema: StructType) -> bool:
+    """Whether Arrow's types say all that Spark's do: not of a collated text, for one."""
+    try:
+        return bool(from_arrow_schema(to_arrow_schema(schema, timezone="UTC"), prefer_timestamp_ntz=True) == schema)
+    except Exception:  # a type that Arrow does not have
+        return False
+
+
+def as_local(frame: object) -> Local | None:
+    """A frame as what it is, if its rows are on the driver, or will be when they are asked for."""
+    return frame if isinstance(frame, Local) else None
+
+
+def is_local(frame: DataFrame) -> bool:
+    """Whether the rows of a frame are on the driver; they are brought there if need be."""
+    return table_of(frame) is not None
+
+
+def table_of(frame: DataFrame) -> pa.Table | None:
+    """The rows of a frame, if they are on the driver; they are brought there if need be."""
+    local = as_local(frame)
+    try:
+        return None if local is None else local.table
+    except NotHere:
+        return None
+
+
+def _computing(step: Callable[Given, DataFrame]) -> Callable[Given, DataFrame]:
+    """What a step takes is time of computing."""
+
+    @wraps(step)
+    def measured(*given: Given.args, **named: Given.kwargs) -> DataFrame:
+        with phase("computing"):
+            return step(*given, **named)
+
+    return measured
+
+
+class Local:
+    """See above. All that is not defined here is asked of the frame that Spark has of the rows."""
+
+    is_cached = False
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        schema: StructType,
+        load: Callable[[], pa.Table],
+        read: Callable[[], DataFrame] | None = None,
+    ):
+        self.sparkSession = spark
+        self.schema = schema
+        self._load = load
+        self._read = read
+
+    @cached_property
+    def table(self) -> pa.Table:
+        with phase("reading"):
+            try:
+                found = self._load()
+                return found.combine_chunks() if found.num_rows else found.schema.empty_table()
+            except (pa.ArrowException, OSError):
+                raise NotHere from None
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The same rows for Spark."""
+        if self._read is not None:
+            return self._read()
+        return self.sparkSession.createDataFrame(self.table, self.schema)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.schema.names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.frame, name)
+
+    # -- steps, each of which falls back to Spark's --------------------------------------------------------------------
+
+    def select(self, *columns: Any) -> DataFrame:
+        if all(isinstance(c, str) for c in columns):
+            return self.selected(columns)
+        return self.frame.select(*columns)
+
+    @_computing
+    def selected(self, texts: Sequence[str]) -> DataFrame:
+        """As ``selectExpr``."""
+        try:
+            return self._selected([expressions.parsed(text) for text in texts], texts)
+        except NotHere:
+            return self.frame.selectExpr(*texts)
+
+    @_computing
+    def where(self, condition: Any) -> DataFrame:
+        if not isinstance(condition, str):
+            return self.frame.where(condition)
+        try:
+            return self._kept(self._values([expressions.parsed(condition)], [condition])[0])
+        except NotHere:
+            return self.frame.where(condition)
+
+    @_computing
+    def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
+        """Raises ``NotHere`` if that is Spark's work."""
+        rows = self._rows
+        by = {name: rows.column(name) for name in map(_bare, keys)}
+        if any(pa.types.is_floating(values.type) for values in by.values()):
+            raise NotHere
+        groups = Groups(list(by.values()), rows.count)
+        found = {name: values.take(pa.array(groups.first)) for name, values in by.items()}
+        for text in aggregates:
+            expression = expressions.parsed(text)
+            found[_name(expression)] = expressions.aggregated(expression, rows, groups, found)
+        return self._made(found)
+
+    @_computing
+    def consolidated(self, weight: str, beside: Sequence[str]) -> DataFrame:
+        """As ``zset.consolidate``."""
+        rows = self._rows
+        names = [name for name in self.columns if name != weight and name not in beside]
+        number = [pa.array(codes(rows.column(name))) for name in names]
+        groups = Groups(number, rows.count)
+        found = {name: rows.column(name).take(pa.array(groups.first)) for name in names} if names else {}
+        found[weight] = groups.sum(rows.column(weight))
+        found |= {name: groups.extreme(rows.column(name), "MAX") for name in beside}
+        made = cast("Local", self._made(found))
+        return made.where(f"{weight} <> 0")
+
+    @_computing
+    def copied(self, weight: str) -> DataFrame:
+        """As ``zset.copies``."""
+        rows = self._rows
+        times = rows.column(weight).to_numpy(zero_copy_only=False)
+        places = np.repeat(np.arange(rows.count), np.maximum(times, 0))
+        return self._at(places, [name for name in self.columns if name != weight])
+
+    @_computing
+    def joined(self, other: Local, on: str, how: str) -> DataFrame:
+        """Raises ``NotHere`` if that is Spark's work."""
+        return _join(self, other, on, how)
+
+    def unionByName(self, other: DataFrame) -> DataFrame:
+        rows = as_local(other)
+        return self.frame.unionByName(other) if rows is None else self._with(rows, self.columns)
+
+    def unionAll(self, other: DataFrame) -> DataFrame:
+        rows = as_local(other)
+        return self.frame.unionAll(other) if rows is None else self._with(rows, rows.columns)
+
+    @_computing
+    def _with(self, other: Local, names: Sequence[str]) -> DataFrame:
+        """The rows of both; ``names`` are the columns of the other one, in the order of this one's."""
+        try:
+            one, two = self._rows, other._rows
+            found = {}
+            for mine, theirs in zip(self.columns, names, strict=True):
+                a, b = one.column(mine), two.column(theirs)
+                kind = widest_of([a.type, b.type])
+                found[mine] = pa.concat_arrays([converted(a, kind), converted(b, kind)])
+            return self._made(found)
+        except (NotHere, pa.ArrowException):
+            return self.frame.unionByName(other.frame.select(*names).toDF(*self.columns))
+
+    def coalesce(self, partitions: int) -> DataFrame:
+        return cast("DataFrame", self)
+
+    def drop(self, *columns: str) -> DataFrame:
+        return self._renamed([(name, name) for name in self.columns if name not in columns])
+
+    def withColumnRenamed(self, old: str, new: str) -> DataFrame:
+        return self._renamed([(name, new if name == old else name) for name in self.columns])
+
+    def toDF(self, *names: str) -> DataFrame:
+        return self._renamed(list(zip(self.columns, names, strict=True)))
+
+    def distinct(self) -> DataFrame:
+        try:
+            return self.grouped(list(map(_quoted, self.columns)), [])
+        except NotHere:
+            return self.frame.distinct()
+
+    # -- how ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def _rows(self) -> expressions.Rows:
+        table = self.table
+        columns = {name: whole(table.column(name)) for name in table.column_names}
+        return expressions.Rows(columns, table.num_rows, lambda: self._utc)
+
+    @cached_property
+    def _utc(self) -> bool:
+        return self.sparkSession.conf.get("spark.sql.session.timeZone") in _UTC
+
+    def _selected(self, parsed: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
+        wanted: list[tuple[str, exp.Expr, str]] = []
+        for expression, text in zip(parsed, texts, strict=True):
+            if isinstance(expression, exp.Star):
+                wanted += [(name, exp.column(name, quoted=True), _quoted(name)) for name in self.columns]
+            else:
+                wanted.append((_name(expression), expression, text))
+        if len({name.lower() for name, _, _ in wanted}) < len(wanted):
+            raise NotHere
+        plain = [(_plain_column(e), name) for name, e, _ in wanted]
+        if all(old in self.columns for old, _ in plain):
+            return self._renamed(cast("list[tuple[str, str]]", plain))
+        values = self._values([e for _, e, _ in wanted], [text for _, _, text in wanted])
+        return self._made(dict(zip([name for name, _, _ in wanted], values, strict=True)))
+
+    def _values(self, parsed: Sequence[exp.Expr], texts: Sequence[str]) -> list[pa.Array]:
+        """The values of expressions; those that Arrow does not give are asked of Spark, if the rows are few."""
+        rows = self._rows
+        values: list[pa.Array | None] = []
+        for expression in parsed:
+            try:
+                values.append(expressions.computed(expression, rows))
+            except NotHere:
+                values.append(None)
+        missing = [i for i, found in enumerate(values) if found is None]
+        if missing:
+            for i, found in zip(missing, self._asked([texts[i] for i in missing]), strict=True):
+                values[i] = found
+        return cast("list[pa.Array]", values)
+
+    def _asked(self, texts: Sequence[str]) -> list[pa.Array]:
+        """Values by Spark, row by row."""
+        if self.table.num_rows > LITTLE_ROWS or any(_AT in text for text in texts):
+            raise NotHere
+        numbered = self.table.append_column(_AT, pa.array(np.arange(self.table.num_rows)))
+        frame = self.sparkSession.createDataFrame(
+            numbered, StructType([*self.schema.fields, StructField(_AT, LongType())])
+        )
+        names = [f"__v{i}" for i in range(len(texts))]
+        bare = [_without_alias(text) for text in texts]
+        asked = frame.selectExpr(_AT, *[f"{text} AS {name}" for text, name in zip(bare, names, strict=True)])
+        schema = StructType([StructField(f.name, nullable(f.dataType)) for f in asked.schema.fields])
+        if not _survives(schema):
+            raise NotHere
+        if not self.table.num_rows:
+            return [pa.nulls(0, field.type) for field in to_arrow_schema(schema, timezone="UTC")][1:]
+        with running(self.sparkSession, interpreted=True):
+            found = collected(asked)
+        if found.num_rows != self.table.num_rows:
+            raise NotHere
+        found = found.sort_by(_AT)
+        return [whole(found.column(name)) for name in names]
+
+    def _kept(self, condition: pa.Array) -> DataFrame:
+        if not pa.types.is_boolean(condition.type):
+            raise NotHere
+        true = condition.fill_null(False)
+        if true.true_count == len(true):
+            return cast("DataFrame", self)
+        return self._like(self.table.filter(true))
+
+    def _at(self, places: Numbers, names: Sequence[str]) -> DataFrame:
+        taken = self._like(self.table.take(pa.array(places)))
+        return cast("Local", taken)._renamed([(name, name) for name in names])
+
+    def _renamed(self, names: Sequence[tuple[str, str]]) -> DataFrame:
+        """Some columns, each by its name here and the one it gets; the rows are not brought here for it."""
+        types = {f.name: f.dataType for f in self.schema.fields}
+        old, new = [name for name, _ in names], [name for _, name in names]
+        schema = StructType([StructField(name, types[column]) for column, name in names])
+        made = Local(
+            self.sparkSession, schema, lambda: self.table.select(old).rename_columns(new),
+            (lambda: self.frame.select(*map(_quoted, old)).toDF(*new)) if self._read is not None else None,
+        )  # fmt: skip
+        return cast("DataFrame", made)
+
+    def _like(self, table: pa.Table) -> DataFrame:
+        return cast("DataFrame", Local(self.sparkSession, self.schema, lambda: table))
+
+    def _made(self, columns: Mapping[str, pa.Array]) -> DataFrame:
+        if not columns:
+            raise NotHere
+        table = pa.table(dict(columns))
+        schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+        return cast("DataFrame", Local(self.sparkSession, schema, lambda: table))
+
+
+def _join(left: Local, right: Local, on: str, how: str) -> DataFrame:
+    one, two = left._rows, right._rows
+    mine, theirs, nulls, rest = [], [], [], []
+    for condition in _conjuncts(expressions.parsed(on)):
+        sides = _sides(condition, left.columns, right.columns)
+        if sides is None:
+            rest.append(condition)
+            continue
+        a, b = expressions.computed(sides[0], one), expressions.computed(sides[1], two)
+        kind = widest_of([a.type, b.type])
+        mine.append(converted(a, kind))
+        theirs.append(converted(b, kind))
+        nulls.append(isinstance(condition, exp.NullSafeEQ))
+    if how in ("left_semi", "left_anti") and not rest and theirs:
+        kept = pa.array(Groups(theirs, two.count).first)
+        theirs = [values.take(kept) for values in theirs]
+        here, there = pairs(mine, theirs, nulls, (one.count, len(kept)))
+    else:
+        here, there = pairs(mine, theirs, nulls, (one.count, two.count))
+    if rest:
+        both = {n: c.take(pa.array(there)) for n, c in two.columns.items()}
+        both |= {n: c.take(pa.array(here)) for n, c in one.columns.items()}
+        met = expressions.Rows(both, len(here), one.utc)
+        for condition in rest:
+            true = expressions.computed(condition, met)
+            if not pa.types.is_boolean(true.type):
+                raise NotHere
+            kept = true.fill_null(False).to_numpy(zero_copy_only=False)
+            met, here, there = met.some(np.flatnonzero(kept)), here[kept], there[kept]
+    if how in ("left_semi", "left_anti"):
+        found = np.zeros(one.count, np.bool_)
+        found[here] = True
+        return left._like(left.table.filter(pa.array(found if how == "left_semi" else ~found)))
+    if how not in ("inner", "left"):
+        raise NotHere
+    absent = np.zeros(len(here), np.bool_)
+    if how == "left":
+        alone = np.setdiff1d(np.arange(one.count), here)
+        here, there = np.concatenate([here, alone]), np.concatenate([there, np.zeros(len(alone), np.int64)])
+        absent = np.concatenate([absent, np.ones(len(alone), np.bool_)])
+    columns = {name: column.take(pa.array(here)) for name, column in one.columns.items()}
+    places = pa.array(there, pa.int64(), mask=absent)
+    columns |= {name: column.take(places) for name, column in two.columns.items()}
+    if len(columns) < len(one.columns) + len(two.columns):
+        raise NotHere
+    return left._made(columns)
+
+
+def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
+    return [] if isinstance(condition, exp.Boolean) and condition.this else [condition]
+
+
+def _sides(condition: exp.Expr, left: Sequence[str], right: Sequence[str]) -> tuple[exp.Expr, exp.Expr] | None:
+    """The two sides of an equality, the left one's first, if each is of one side only."""
+    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        return None
+    a, b = condition.left, condition.right
+    of_a, of_b = (frozenset(c.table or c.name for c in side.find_all(exp.Column)) for side in (a, b))
+    if not of_a or not of_b:
+        return None
+    if of_a <= set(left) and of_b <= set(right):
+        return a, b
+    return (b, a) if of_a <= set(right) and of_b <= set(left) else None
+
+
+def _name(expression: exp.Expr) -> str:
+    """What a column is called; of an expression without a name only Spark knows."""
+    if isinstance(expression, exp.Alias) or (isinstance(expression, exp.Column) and not expression.table):
+        return str(expression.alias_or_name)
+    raise NotHere
+
+
+def _plain_column(expression: exp.Expr) -> str | None:
+    """The column that an expression is, maybe under another name."""
+    inner = expression.this if isinstance(expression, exp.Alias) else expression
+    return inner.name if isinstance(inner, exp.Column) and not inner.table else None
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _bare(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def _without_alias(text: str) -> str:
+    """The expression in a text that may name it."""
+    expression = expressions.parsed(text)
+    if not isinstance(expression, exp.Alias):
+        return text
+    for end in (f" AS {expression.alias}", f" AS {_quoted(expression.alias)}"):
+        if text.endswith(end):
+            return text[: -len(end)]
+    raise NotHere

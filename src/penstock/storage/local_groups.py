@@ -1,0 +1,180 @@
+"""Rows on the driver told apart, sorted, grouped and joined, all at once: every value becomes a number first.
+
+Two numberings: ``codes`` are equal where values are the same one (NULL is NULL, NaN is NaN, 0.0 is not -0.0, as in
+``zset``); ``ranks`` are in the order of values, as Spark sorts them, NULL before all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.storage.arrow import NotHere
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+
+MOST_PAIRS = 1_000_000
+"""Pairs that a join on the driver may make."""
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, as it is."""
+    found = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+
+def codes(values: pa.Array) -> Numbers:
+    """A number for each value, the same for the same value."""
+    if pa.types.is_struct(values.type):
+        fields = [codes(pc.struct_field(values, [i])) for i in range(values.type.num_fields)]
+        return together([np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.int64), *fields])
+    if pa.types.is_floating(values.type):
+        values = _bits(values)
+    if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
+        if pa.types.is_null(values.type):
+            return np.zeros(len(values), np.int64)
+        raise NotHere
+    encoded = values.dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    """Floats as the numbers that their bits are, one for all that are not a number."""
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    number = values.fill_null(0).to_numpy().copy()
+    number[np.isnan(number)] = np.nan
+    return pa.array(number.view(np.int64 if number.itemsize == 8 else np.int32), mask=missing)
+
+
+def ranks(values: pa.Array) -> Numbers:
+    """A number for each value, in their order; NULL comes first."""
+    if pa.types.is_struct(values.type):
+        fields = [ranks(pc.struct_field(values, [i])) for i in range(values.type.num_fields)]
+        there = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), np.int64)
+        return together([there, *fields])
+    if pa.types.is_floating(values.type) and not is_ordinary(values):
+        raise NotHere
+    if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
+        raise NotHere
+    encoded = values.dictionary_encode()
+    order = np.zeros(len(encoded.dictionary) + 1, np.int64)  # the last one is that of NULL
+    order[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(1, len(order))
+    return order[encoded.indices.fill_null(-1).to_numpy()]
+
+
+def is_ordinary(values: pa.Array) -> bool:
+    """Whether no float is NaN or -0.0, of whose order much could be said."""
+    number = values.drop_null().to_numpy()
+    return not (np.isnan(number).any() or (np.signbit(number) & (number == 0)).any())
+
+
+def together(parts: Sequence[Numbers]) -> Numbers:
+    """One number for the numbers of several columns, in the order of the first, then the second, and so on."""
+    total = parts[0]
+    for part in parts[1:]:
+        least, width = (int(part.min()), int(part.max()) - int(part.min()) + 1) if len(part) else (0, 1)
+        if len(total) and int(np.abs(total).max()) > 2**62 // max(width, 1):
+            total = np.unique(total, return_inverse=True)[1].astype(np.int64)
+        total = total * width + (part - least)
+    return total
+
+
+class Groups:
+    """Rows by their keys: the number of its group for each row, and a row of each group."""
+
+    def __init__(self, keys: Sequence[pa.Array], count: int):
+        if keys:
+            number = together([codes(key) for key in keys])
+            _, self.first, self.of = np.unique(number, return_index=True, return_inverse=True)
+            self.of = np.asarray(self.of, np.int64)
+            self.count = len(self.first)
+        else:
+            self.of, self.count = np.zeros(count, np.int64), 1
+            self.first = np.zeros(0, np.int64)
+
+    def sizes(self) -> pa.Array:
+        return pa.array(np.bincount(self.of, minlength=self.count).astype(np.int64))
+
+    def number_of(self, chosen: Numbers) -> pa.Array:
+        """How many rows of each group are among the chosen."""
+        return pa.array(np.bincount(self.of[chosen], minlength=self.count).astype(np.int64))
+
+    def sum(self, values: pa.Array) -> pa.Array:
+        """The sum of each group, as Spark types it; NULL for one without values."""
+        if pa.types.is_decimal128(values.type):
+            kind = pa.decimal128(min(38, values.type.precision + 10), values.type.scale)
+        elif pa.types.is_integer(values.type):
+            kind, values = pa.int64(), values.cast(pa.int64())
+            extremes = pc.min_max(values)
+            largest = max(abs(extremes[side].as_py() or 0) for side in ("min", "max"))
+            if largest * len(values) >= 2**63:
+                raise NotHere
+        else:
+            raise NotHere
+        return self._aggregated(values, "sum").cast(kind)
+
+    def extreme(self, values: pa.Array, kind: str) -> pa.Array:
+        """The least or greatest value of each group, ``kind`` is MIN or MAX; NULL for one without values."""
+        if pa.types.is_floating(values.type) and not is_ordinary(values):
+            raise NotHere
+        if any(is_a(values.type) for is_a in (pa.types.is_integer, pa.types.is_decimal128, pa.types.is_temporal)):
+            return self._aggregated(values, kind.lower())
+        there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+        order = there[np.lexsort((ranks(values)[there], self.of[there]))]
+        return self._one_of_each(values, order if kind == "MIN" else order[::-1])
+
+    def any_value(self, values: pa.Array) -> pa.Array:
+        """A value of each group that is not NULL."""
+        return self._one_of_each(values, np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)))
+
+    def _one_of_each(self, values: pa.Array, order: Numbers) -> pa.Array:
+        """Of each group the value that comes first in an order of rows."""
+        found, first = np.unique(self.of[order], return_index=True)
+        return self._placed(values.take(pa.array(order[first])), found)
+
+    def _aggregated(self, values: pa.Array, function: str) -> pa.Array:
+        table = pa.table({"group": self.of, "value": values})
+        found = table.group_by("group", use_threads=False).aggregate([("value", function)])
+        return self._placed(whole(found.column(f"value_{function}")), found.column("group").to_numpy())
+
+    def _placed(self, values: pa.Array, groups: Numbers) -> pa.Array:
+        """Values of some groups, as those of all."""
+        places = np.full(self.count, -1, np.int64)
+        places[groups] = np.arange(len(groups))
+        return values.take(pa.array(places, mask=places < 0))
+
+
+def pairs(
+    left: Sequence[pa.Array], right: Sequence[pa.Array], nulls: Sequence[bool], sizes: tuple[int, int]
+) -> tuple[Numbers, Numbers]:
+    """Which rows of two sides have equal keys: places on the left and on the right, in the order of the left.
+
+    ``nulls`` says for each key whether NULL is equal to NULL. Without keys every row meets every other.
+    """
+    mine, theirs = sizes
+    if not left:
+        if mine * theirs > MOST_PAIRS:
+            raise NotHere
+        return np.repeat(np.arange(mine), theirs), np.tile(np.arange(theirs), mine)
+    both = [pa.concat_arrays([a, b]) for a, b in zip(left, right, strict=True)]
+    if any(pa.types.is_floating(values.type) for values in both):  # 0.0 would have to be equal to -0.0
+        raise NotHere
+    number = together([codes(values) for values in both])
+    there = np.ones(mine + theirs, np.bool_)
+    for values, null_is_equal in zip(both, nulls, strict=True):
+        if values.null_count and not null_is_equal:
+            there &= values.is_valid().to_numpy(zero_copy_only=False)
+    here, yonder = np.flatnonzero(there[:mine]), np.flatnonzero(there[mine:])
+    order = yonder[np.argsort(number[mine:][yonder], kind="stable")]
+    sorted_codes = number[mine:][order]
+    begin = np.searchsorted(sorted_codes, number[:mine][here], "left")
+    times = np.searchsorted(sorted_codes, number[:mine][here], "right") - begin
+    total = int(times.sum())
+    if total > MOST_PAIRS:
+        raise NotHere
+    within = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
+    return np.repeat(here, times), order[np.repeat(begin, times) + within]
