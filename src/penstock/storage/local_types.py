@@ -1,4 +1,4 @@
-"""Types of values on the driver: which one holds the values of two, and a value in another type, if it stays the same."""
+"""Types of values on the driver: which one holds the values of two, and a value in another type if it stays equal."""
 
 from __future__ import annotations
 
