@@ -1,0 +1,195 @@
+"""Rows on the driver: whatever is computed there is what Spark computes, and what is not surely the same is Spark's."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+import penstock
+from penstock.storage.arrow import NotHere
+from penstock.storage.frames import grouped, join, spark_frame
+from penstock.storage.local_expressions import computed, parsed
+from penstock.storage.local_frame import Local, as_local, is_local, on_driver
+from penstock.storage.zset import WEIGHT, consolidate
+
+SCHEMA = (
+    "i INT, l BIGINT, s SMALLINT, t TINYINT, d DECIMAL(10,2), e DECIMAL(20,6), w DECIMAL(38,0), f DOUBLE, x STRING, "
+    "y STRING, b BOOLEAN, c BOOLEAN, day DATE, at TIMESTAMP, p STRUCT<at: TIMESTAMP, value: INT>, `odd name` INT, "
+    f"{WEIGHT} BIGINT"
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def whole(bits: int) -> st.SearchStrategy[int]:
+    limit = 2 ** (bits - 1)
+    return st.sampled_from([0, 1, -1, 2, 3, 7, -7, limit - 1, -limit]) | st.integers(-20, 20)
+
+
+def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
+    limit = 10**precision - 1
+    numbers = st.sampled_from([0, 1, -1, 5, -5, 50, limit, -limit]) | st.integers(-2000, 2000)
+    return numbers.map(lambda n: Decimal(f"{n}E-{scale}"))
+
+
+TIMES = (st.integers(-3, 3) | st.sampled_from([1_700_000_000_123_456, -1, 86_400_000_000, -86_400_000_001])).map(
+    lambda micros: _EPOCH + timedelta(microseconds=micros)
+)
+FLOATS = st.sampled_from([0.0, -0.0, 1.5, -2.25, math.nan, math.inf, 1e300, 3.0])
+TEXTS = st.sampled_from(["", "a", "A", "b", "ab", "é", "日本", "a b", "it's"])
+ROW = st.fixed_dictionaries(
+    {
+        "i": st.none() | whole(32), "l": st.none() | whole(64), "s": st.none() | whole(16), "t": st.none() | whole(8),
+        "d": st.none() | decimals(10, 2), "e": st.none() | decimals(20, 6), "w": st.none() | decimals(38, 0),
+        "f": st.none() | FLOATS, "x": st.none() | TEXTS, "y": st.none() | TEXTS, "b": st.none() | st.booleans(),
+        "c": st.none() | st.booleans(),
+        "day": st.none() | st.sampled_from([date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29), date(1600, 1, 1)]),
+        "at": st.none() | TIMES,
+        "p": st.none() | st.fixed_dictionaries({"at": st.none() | TIMES, "value": st.none() | whole(32)}),
+        "odd name": st.none() | whole(32), WEIGHT: st.sampled_from([1, 1, 2, -1, -2]),
+    }
+)  # fmt: skip
+ROWS = st.lists(ROW, max_size=8)
+
+HERE = [
+    "i", "`odd name`", "p.value", "p", "7", "-3", "2147483648", "1.50", "0.05", "1.5BD", "7L", "'it'", "true",
+    "DATE'2024-02-29'", "i IS NULL", "p IS NOT NULL", "x = y", "x < y", "b AND c", "b OR c", "NOT b", "i <=> s",
+    "p <=> p", "p < STRUCT(at AS at, i AS value)", "i IN (1, 2, 7)", "x IN ('a', 'b')", "i BETWEEN -1 AND t",
+    "IF(b, i, 5)", "CASE WHEN i > 3 THEN x WHEN c THEN y END", "COALESCE(i, t, 0)", "STRUCT(i AS a, x AS b).b",
+    "DATE_TRUNC('SECOND', at)", "DATE_TRUNC('DAY', at)", "CAST(at AS DATE)", "CAST(i AS BIGINT)", "TIMESTAMP_MICROS(5)",
+    "UNIX_MICROS(at)", "PMOD(i, 7)", "i % 7", "CAST(i AS DECIMAL(20,4))", "d = e", "d > 1.5", "d < i", "w >= l",
+    "CAST(t AS DOUBLE)", "CAST(f AS STRING) <=> CAST(f + 0D AS STRING)", "day > DATE'1970-01-01'", "at <= at",
+    "CAST(NULL AS INT)", "i = 1 OR NULL", "COALESCE(b, false) = c",
+]  # fmt: skip
+"""What is computed on the driver for all rows."""
+
+MAYBE = [
+    "i + s", "i + 1", "l + 1", "i * l", "l - s", "t * t", "-i", "-d", "i % t", "l % i", "d + e", "d - 1.25", "d * e",
+    "d * 2", "e * i", "d / e",
+    "d / 3", "e / CAST(i AS DECIMAL(20,0))", "d % e", "i / 2", "i / t", "f + 1D", "f * f", "f > 1D",
+    "f = f", "f > 1.5", "CAST(l AS INT)", "CAST(e AS DECIMAL(10,2))", "CAST(d AS BIGINT)", "CAST(w AS DOUBLE)",
+    "CAST(w AS DECIMAL(20,0))", "w + 1BD", "IF(t = 0, NULL, i / t)", "IF(b, i, l)", "IF(b, d, e)", "IF(b, d, i)",
+    "COALESCE(d, 0)", "CASE WHEN i <> 0 THEN 100 / i ELSE -1 END", "i <> 0 AND 100 / i > 2",
+    "IF(i = 0, NULL, CAST(w AS DOUBLE) / CAST(i AS DOUBLE))", "CAST(x AS INT)", "UPPER(x)", "LENGTH(y) + i",
+    "x || y", "GREATEST(i, t)", "DATE_TRUNC('MONTH', at)", "day + INTERVAL 1 DAY", "CAST(day AS TIMESTAMP)",
+    "ROUND(d, 1)", "ABS(i)", "i IN (1, NULL)", "x LIKE 'a%'", "MAX(i) OVER (PARTITION BY x)",
+]  # fmt: skip
+"""What is Spark's where it may overflow, divide by zero, or is no simple thing."""
+
+AGGREGATES = [
+    "COUNT(*) AS n", "COUNT(i) AS ni", "COUNT_IF(b) AS nb", "SUM(i) AS si", "SUM(s) AS ss", "SUM(d) AS sd",
+    "MIN(i) AS low", "MAX(d) AS high", "MIN(x) AS lx", "MAX(x) AS hx", "MIN(p) AS lp", "MAX(p) AS hp",
+    "MAX(at) AS last", "MIN(day) AS first", "MAX(b) AS any", "COALESCE(SUM(IF(b, i, 0)), 0L) AS some",
+    "MIN(STRUCT(at AS at, x AS v)).v AS o", "CAST(SUM(d) AS DECIMAL(30,2)) AS wide",
+]  # fmt: skip
+
+few = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with penstock.connect(tmp_path_factory.mktemp("driver")) as db:
+        yield db.spark
+
+
+def local(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> Local:
+    schema = StructType.fromDDL(SCHEMA)
+    found = as_local(
+        on_driver(spark, pa.Table.from_pylist(list(rows), to_arrow_schema(schema, timezone="UTC")), schema)
+    )
+    assert found is not None
+    return found
+
+
+def identity(value: Any) -> Hashable:
+    match value:
+        case float():
+            return repr(value)
+        case dict():
+            return tuple((k, identity(v)) for k, v in value.items())
+    return value
+
+
+def contents(frame: DataFrame) -> Counter[Hashable]:
+    """The rows of a frame, as a multiset."""
+    table = frame.toArrow() if as_local(frame) is None else as_local(frame).table  # type: ignore[union-attr]
+    return Counter(tuple(identity(v) for v in row.values()) for row in table.to_pylist())
+
+
+def same(here: DataFrame, there: DataFrame) -> None:
+    assert [(f.name, f.dataType.simpleString()) for f in here.schema.fields] == [
+        (f.name, f.dataType.simpleString()) for f in there.schema.fields
+    ]
+    assert contents(here) == contents(there)
+
+
+@few
+@given(rows=ROWS)
+def test_values_are_those_that_spark_computes(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
+    frame = local(spark, rows)
+    values: dict[str, pa.Array] = {}
+    for text in [*HERE, *MAYBE]:
+        try:
+            values[text] = computed(parsed(text), frame._rows)
+        except NotHere:
+            assert text in MAYBE, f"{text} is not computed on the driver"
+    names = {text: f"v{i}" for i, text in enumerate(values)}
+    here = as_local(
+        frame._made({"at": pa.array(range(len(rows)), pa.int64()), **{names[t]: v for t, v in values.items()}})
+    )
+    numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))
+    asked = spark.createDataFrame(numbered, StructType([*frame.schema.fields]).add("at_row", "long"))
+    there = asked.selectExpr("at_row AS at", *[f"{text} AS {name}" for text, name in names.items()])
+    assert here is not None
+    mine, theirs = here.table.to_pylist(), there.toArrow().sort_by("at").to_pylist()
+    types = {f.name: f.dataType.simpleString() for f in there.schema.fields}
+    for text, name in names.items():
+        assert here.schema[name].dataType.simpleString() in (types[name], "void"), text
+        assert [identity(row[name]) for row in mine] == [identity(row[name]) for row in theirs], text
+
+
+@few
+@given(rows=ROWS, keys=st.sampled_from([[], ["x"], ["i", "b"], ["p"], ["at", "day"], ["e", "`odd name`"]]))
+def test_groups_are_those_that_spark_makes(spark: SparkSession, rows: list[dict[str, Any]], keys: list[str]) -> None:
+    frame = local(spark, rows)
+    here = grouped(frame, keys, AGGREGATES)  # type: ignore[arg-type]
+    assert is_local(here)
+    same(here, grouped(frame.frame, keys, AGGREGATES))
+
+
+@few
+@given(rows=ROWS)
+def test_rows_are_added_up_as_by_spark(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
+    """NaN is NaN, 0.0 is not -0.0, NULL is NULL, also inside a struct."""
+    frame = local(spark, [*rows, *rows[:3]])
+    here = consolidate(frame)  # type: ignore[arg-type]
+    assert is_local(here)
+    same(here, consolidate(frame.frame))
+
+
+ON = ["i = j", "i <=> j", "i = j AND x < z", "x = z AND i <=> j", "i < j", "true", "d = j", "b AND i = j", "p = q"]
+
+
+@few
+@given(left=ROWS, right=ROWS, on=st.sampled_from(ON), how=st.sampled_from(["inner", "left", "left_semi", "left_anti"]))
+def test_rows_meet_as_they_do_in_spark(
+    spark: SparkSession, left: list[dict[str, Any]], right: list[dict[str, Any]], on: str, how: str
+) -> None:
+    mine = local(spark, left).select("i", "x", "d", "b", "p")
+    other = local(spark, right).select("l", "y", "p")
+    theirs = other.toDF("j", "z", "q")
+    here = join(mine, theirs, on, how)
+    assert is_local(here)
+    same(here, join(spark_frame(mine), spark_frame(theirs), on, how))
