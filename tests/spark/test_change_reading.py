@@ -123,6 +123,8 @@ def test_large_changes_of_large_tables_take_the_other_paths(
     monkeypatch.setattr(apply, "SMALL_TABLE_ROWS", 5)
     monkeypatch.setattr("penstock.storage.changes._SMALL_BYTES", 0)
     monkeypatch.setattr("penstock.engine.sources.LOCAL_ROWS", 3)
+    monkeypatch.setattr("penstock.storage.local_changes.MOST_ROWS", 3)
+    monkeypatch.setattr("penstock.storage.parquet.MOST_ROWS", -1)
     db.sql("CREATE TABLE big (k INT, x INT, d DOUBLE)")
     db.sql("INSERT INTO big SELECT id % 7, id, id / 4 FROM range(60)")
     db.create_view("copy", "SELECT k, d FROM big WHERE x > 3")

@@ -26,7 +26,7 @@ def chain(db: penstock.Database) -> penstock.Database:
 @pytest.mark.parametrize("local", [True, False], ids=["on the driver", "by Spark"])
 def test_small_files_are_merged(chain: penstock.Database, local: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not local:
-        monkeypatch.setattr(compact, "LOCAL_KEYED_ROWS", 0)
+        monkeypatch.setattr(compact, "LOCAL_TABLE_ROWS", 0)
     most = 0
     for i in range(FILES_OF_A_TIER + 2):
         chain.sql(f"INSERT INTO t VALUES ({i % 3}, {i}), (NULL, {i})")

@@ -22,7 +22,7 @@ import penstock
 from oracle import assert_fresh
 from penstock.engine import sources
 from penstock.ivm import aggregate, keyed, materialize
-from penstock.storage import apply, changes, local_changes, lookup
+from penstock.storage import apply, changes, local_changes, lookup, parquet
 from stories import Author, Story
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
@@ -39,6 +39,7 @@ def sizes(story: Story) -> Iterator[None]:
             if story.patch:
                 patch.setattr(apply, "cheaper", lambda **_: "PATCH")
         if story.cached:
+            patch.setattr(parquet, "MOST_ROWS", -1)
             patch.setattr(changes, "_SMALL_BYTES", 0)
             patch.setattr(local_changes, "MOST_ROWS", -1)
             for module in (materialize, sources):
@@ -51,8 +52,7 @@ def sizes(story: Story) -> Iterator[None]:
             patch.setattr(lookup, "LEAST_ROWS", 1)
             patch.setattr(sources, "SMALL_TABLE_ROWS", 0)
         if story.spark_writes:
-            for name in ("LOCAL_TABLE_ROWS", "LOCAL_KEYED_ROWS"):
-                patch.setattr(apply, name, -1)
+            patch.setattr(apply, "LOCAL_TABLE_ROWS", -1)
         yield
 
 

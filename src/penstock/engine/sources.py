@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
-from penstock.ivm.materialize import LOCAL_ROWS, Materialized, Materializer
+from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import Scan
 from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.arrow import nullable
@@ -26,7 +26,7 @@ from penstock.storage.lookup import Anywhere, look_up
 from penstock.storage.parquet import lazily
 from penstock.storage.reader import found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
-from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
+from penstock.storage.zset import LOCAL_ROWS, WEIGHT, Delta, Rows, consolidate, narrowed
 
 
 @dataclass
@@ -90,7 +90,8 @@ class Inputs:
             return None
         if change.table is not None:
             little = change.table.num_rows <= LITTLE_ROWS
-            return Delta(change.rows, change.append_only, small=True, table=change.table, little=little)
+            small = change.table.num_rows <= LOCAL_ROWS
+            return Delta(change.rows, change.append_only, small=small, table=change.table, little=little)
         if change.append_only and self._appended_rows(before, relation.after) > LOCAL_ROWS:
             return Delta(change.rows, append_only=True)
         return self._materialized(change)
@@ -182,9 +183,9 @@ class NodeInputs:
             return replace(change, table=table)
         types = change.frame.schema
         schema = StructType([StructField(name, nullable(types[name].dataType)) for name in [*columns, WEIGHT]])
-        append_only = min(table.column(WEIGHT).to_pylist()) > 0
-        little = table.num_rows <= LITTLE_ROWS
-        return Delta(on_driver(self._spark, table, schema), append_only, small=True, table=table, little=little)
+        append_only = int(table.column(WEIGHT).to_numpy().min()) > 0
+        little, small = table.num_rows <= LITTLE_ROWS, table.num_rows <= LOCAL_ROWS
+        return Delta(on_driver(self._spark, table, schema), append_only, small=small, table=table, little=little)
 
     def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
         return self._inputs.keep(frame, few=few, little=little)
@@ -201,7 +202,8 @@ class NodeInputs:
         found = self._looked_up(snapshot, scan, columns)
         if found is not None:
             frame = found_frame(self._spark, snapshot, found)
-            return Rows(select(frame, *_renamed(scan)), small=True, light=found.num_rows <= LIGHT_ROWS)
+            small, light = found.num_rows <= SMALL_TABLE_ROWS, found.num_rows <= LIGHT_ROWS
+            return Rows(select(frame, *_renamed(scan)), small=small, light=light)
         bounded = {stored: name for name, stored in scan.stored if self._bounds and name in self._bounds.column_names}
         if self._bounds is None or not bounded or not snapshot.plain:
             most = expected = snapshot.rows

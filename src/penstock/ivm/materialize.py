@@ -22,8 +22,7 @@ from penstock.storage.interpreted import LITTLE_ROWS, running
 from penstock.storage.local_frame import is_local, on_driver, table_of
 from penstock.storage.patch import Places, places_in
 from penstock.storage.reader import FILE, PLACE
-
-LOCAL_ROWS = 100_000
+from penstock.storage.zset import LOCAL_ROWS
 
 
 class Materialized:

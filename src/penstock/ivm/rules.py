@@ -13,7 +13,7 @@ from types import ModuleType
 from penstock.ivm import accepted, ended, filter, generate, join, late, project, scan, sided_join, union
 from penstock.ivm.context import Context, Moment
 from penstock.plan import operators as op
-from penstock.storage.zset import Delta, Rows
+from penstock.storage.zset import Delta, Rows, at_hand
 
 RULES: dict[type, ModuleType] = {
     op.Scan: scan,
@@ -34,4 +34,5 @@ def evaluate(operator: op.Operator, context: Context, moment: Moment) -> Rows:
 
 
 def delta(operator: op.Operator, context: Context) -> Delta | None:
-    return RULES[type(operator)].delta(operator, context)
+    change = RULES[type(operator)].delta(operator, context)
+    return None if change is None else at_hand(change)

@@ -23,10 +23,9 @@ from penstock.storage.compact import FILES_OF_A_TIER, compact
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import spark_frame
 from penstock.storage.local_apply import (
-    LOCAL_KEYED_ROWS,
     LOCAL_TABLE_ROWS,
     added_rows,
-    can_look_up,
+    can_tell,
     fit_here,
     fitting,
     kept_rows,
@@ -100,7 +99,7 @@ def replace_all(
     """Replace the whole content of the table."""
     with phase("writing"):
         placer, local = Placer.of(before, keys), table_of(rows)
-        if local is not None and placer.by_hand:
+        if local is not None and placer.by_hand and local.num_rows <= LOCAL_TABLE_ROWS:
             adds = write_table(placer.sorted(fitting(before, local)), before.path, epoch)
         else:
             adds = write_files(placer.spread(spark_frame(rows)), before.path, epoch, placer.placement.partition)
@@ -133,8 +132,8 @@ def _write(
     """Write what the change adds and what it leaves of the replaced files, whose rows are told by their values."""
     placer = Placer.of(before, change.keys)
     if change.local is not None and placer.by_hand:
-        most = LOCAL_KEYED_ROWS if can_look_up(change.local, change.keys) else LOCAL_TABLE_ROWS
-        if fit_here(replaced, most):
+        told = change.keys if change.keys is not None else [c for c in change.local.column_names if c != WEIGHT]
+        if not replaced or (can_tell(change.local, told) and fit_here(replaced, LOCAL_TABLE_ROWS)):
             added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)
             return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, epoch)
@@ -155,7 +154,7 @@ def _write_found(
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
     placer = Placer.of(before, change.keys)
-    if change.local is not None and placer.by_hand and fit_here(replaced, LOCAL_KEYED_ROWS):
+    if change.local is not None and placer.by_hand and fit_here(replaced, LOCAL_TABLE_ROWS):
         added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
         return write_table(placer.sorted(rows), before.path, epoch)

@@ -112,7 +112,7 @@ def _local(spark: SparkSession, after: Snapshot, table: pa.Table, columns: Seque
     types = {f.name: f.dataType for f in schema_of(after).fields}
     fields = [StructField(name, types[name]) for name in table.column_names if name != WEIGHT]
     rows = on_driver(spark, table, StructType([*fields, StructField(WEIGHT, LongType())]))
-    append_only = min(table.column(WEIGHT).to_pylist()) > 0
+    append_only = int(table.column(WEIGHT).to_numpy().min()) > 0
     return Change(how, rows, append_only=append_only, small=True, table=table)
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from penstock.errors import PenstockError
 from penstock.storage.arrow import fits_arrow
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
-from penstock.storage.local_apply import LOCAL_KEYED_ROWS, live_rows
+from penstock.storage.local_apply import LOCAL_TABLE_ROWS, live_rows
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
 from penstock.storage.view_table import commit, discard, write_files, write_table
@@ -67,7 +67,7 @@ def _merged(
 ) -> list[AddAction]:
     schema = schema_of(table)
     count = sum(file.rows or 0 for file in files)
-    if count <= LOCAL_KEYED_ROWS and placer.by_hand and fits_arrow(schema):
+    if count <= LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
         return write_table(placer.sorted(rows), table.path, epoch)
     frame = read_files(spark, table, [file.path for file in files])

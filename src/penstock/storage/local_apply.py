@@ -5,9 +5,7 @@ The meaning is that of ``apply``: removed rows go by key, or as many copies as t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 import numpy as np
@@ -22,16 +20,12 @@ from penstock.errors import InternalError
 from penstock.storage.arrow import loosened, nullable
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.local_groups import Numbers, can_tell_apart, to_remove
 from penstock.storage.reader import schema_of
 from penstock.storage.zset import WEIGHT
 
-_PLACE = "__place"
-
-LOCAL_TABLE_ROWS = 10_000
-"""Rows that are compared on the driver one by one."""
-
-LOCAL_KEYED_ROWS = 1_000_000
-"""Rows that are looked up there by their keys, or told by their places, all at once."""
+LOCAL_TABLE_ROWS = 1_000_000
+"""Rows that are written again on the driver."""
 
 _LOCAL_BYTES = 64 * 1024 * 1024
 """Of files that are read for it."""
@@ -67,36 +61,23 @@ def fitting(table: Snapshot, rows: pa.Table) -> pa.Table:
 def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, keys: Sequence[str] | None) -> pa.Table:
     """The rows of the files that a change leaves."""
     schema = loosened(change.drop_columns([WEIGHT])).schema
+    if not files:
+        return schema.empty_table()
     rows = live_rows(before, files, schema, before.deleted)
-    if keys and can_look_up(change, keys):
-        return _without(rows, change, keys)
     columns = list(keys) if keys is not None else schema.names
-    removed: Counter[Hashable] = Counter()
-    for row, weight in zip(_identities(change, columns), change.column(WEIGHT).to_pylist(), strict=True):
-        if weight < 0:
-            removed[row] -= weight
-    places = []
-    for place, row in enumerate(_identities(rows, columns)):
-        if removed[row] > 0:
-            removed[row] -= 1
-        else:
-            places.append(place)
-    return rows.take(pa.array(places, pa.int64()))
+    return rows.filter(pa.array(~gone(rows, change, columns)))
 
 
-def can_look_up(change: pa.Table, keys: Sequence[str] | None) -> bool:
-    """Whether Arrow compares the keys as we do: not floats, nested values and NULLs."""
-    simple = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp, pa.types.is_decimal)
-    columns = [change.column(key) for key in keys or ()]
-    return bool(columns) and all(c.null_count == 0 and any(kind(c.type) for kind in simple) for c in columns)
+def gone(rows: pa.Table, change: pa.Table, columns: Sequence[str]) -> Numbers:
+    """Which rows a change removes: as many copies of each as its weight says."""
+    removed = change.filter(pc.less(change.column(WEIGHT), 0))
+    times = -removed.column(WEIGHT).to_numpy()
+    return to_remove(rows, loosened(removed.select(list(columns))), columns, times)
 
 
-def _without(rows: pa.Table, change: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """The rows whose keys are not among the removed ones."""
-    removed = change.filter(pc.less(change.column(WEIGHT), 0)).select(keys)
-    places = pa.array(np.arange(rows.num_rows))
-    kept = rows.select(keys).append_column(_PLACE, places).join(removed, list(keys), join_type="left anti")
-    return rows.take(kept.column(_PLACE).combine_chunks().sort())
+def can_tell(change: pa.Table, columns: Sequence[str]) -> bool:
+    """Whether rows can be told apart by these columns here: not by lists and maps."""
+    return all(can_tell_apart(change.schema.field(c).type) for c in columns)
 
 
 def live_rows(
@@ -112,30 +93,3 @@ def live_rows(
             table = table.filter(pa.array(~as_bits(hidden[file.path], table.num_rows)))
         tables.append(table)
     return pa.concat_tables(tables) if tables else schema.empty_table()
-
-
-def _identities(table: pa.Table, columns: Sequence[str]) -> list[Hashable]:
-    """What each row is compared by; without columns all rows are one."""
-    if not columns:
-        return [()] * table.num_rows
-    values = [[_identity(v) for v in _comparable(table.column(c)).to_pylist()] for c in columns]
-    return list(zip(*values, strict=True))
-
-
-def _comparable(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dates and times as numbers: Spark knows years that Python does not."""
-    if pa.types.is_date32(values.type):
-        return values.cast(pa.int32())
-    return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
-
-
-def _identity(value: Any) -> Hashable:
-    """NaN equals NaN and 0.0 is not -0.0, as text says it; the order of a map's entries does not matter."""
-    match value:
-        case float():
-            return repr(value)
-        case list() | tuple():
-            return tuple(_identity(v) for v in value)
-        case dict():
-            return tuple((k, _identity(v)) for k, v in value.items())
-    return value

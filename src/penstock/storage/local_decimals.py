@@ -49,6 +49,12 @@ def remainder(left: pa.Array, right: pa.Array) -> pa.Array:
     return _by_row(left, right, left_over, pa.decimal128(precision, scale))
 
 
+def rounded(values: pa.Array, to: pa.DataType) -> pa.Array:
+    """Decimals with fewer digits behind the point, rounded half up."""
+    scale = values.type.scale
+    return _decimals([_checked(_rounded(n, scale, to.scale), to) if n is not None else None for n in _few(values)], to)
+
+
 def _divided(one: int, other: int, shift: int) -> int:
     """one * 10^shift / other, rounded half up."""
     if shift < 0:
@@ -66,24 +72,27 @@ def _rounded(number: int, digits: int, scale: int) -> int:
 
 
 def _by_row(left: pa.Array, right: pa.Array, operation: Callable[[int, int], int], to: pa.DataType) -> pa.Array:
-    if len(left) > _MOST_ROWS:
-        raise NotHere
     found: list[int | None] = []
-    for one, other in zip(_unscaled(left), _unscaled(right), strict=True):
+    for one, other in zip(_few(left), _few(right), strict=True):
         if one is None or other is None:
             found.append(None)
             continue
         if other == 0:
             raise NotHere
-        number = operation(one, other)
-        if abs(number) >= 10**to.precision:
-            raise NotHere
-        found.append(number)
+        found.append(_checked(operation(one, other), to))
     return _decimals(found, to)
 
 
-def _unscaled(values: pa.Array) -> list[int | None]:
+def _checked(number: int, to: pa.DataType) -> int:
+    if abs(number) >= 10**to.precision:
+        raise NotHere
+    return number
+
+
+def _few(values: pa.Array) -> list[int | None]:
     """Decimals as the whole numbers that are stored."""
+    if len(values) > _MOST_ROWS:
+        raise NotHere
     halves = np.frombuffer(values.buffers()[1], np.dtype([("low", "<u8"), ("high", "<i8")]))
     here = halves[values.offset : values.offset + len(values)]
     there = values.is_valid().to_pylist()

@@ -23,7 +23,7 @@ from sqlglot.errors import SqlglotError
 
 from penstock.sql.dialect import SparkSql
 from penstock.storage.arrow import NotHere
-from penstock.storage.local_decimals import quotient, remainder
+from penstock.storage.local_decimals import quotient, remainder, rounded
 from penstock.storage.local_groups import Groups, Numbers, codes, ranks
 from penstock.storage.local_types import DIGITS, WIDEST, Value, cast, digits, widest, widest_of
 
@@ -209,8 +209,8 @@ def _cast(node: exp.Cast, rows: Rows) -> Value:
     if pa.types.is_date32(to) and found.type == _TIME and rows.utc() and isinstance(found, pa.Array):
         micros, missing = _numbers(found)
         return pa.array((micros // _UNITS["DAY"]).astype(np.int32), mask=missing).cast(to)
-    if to == pa.string() and found.type != pa.string():
-        raise NotHere
+    if pa.types.is_decimal128(to) and pa.types.is_decimal128(found.type) and to.scale < found.type.scale:
+        return rounded(spread(found, rows.count), to)
     return cast(found, to)
 
 

@@ -17,10 +17,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
 
 from penstock.storage import local_expressions as expressions
-from penstock.storage.arrow import NotHere, collected, nullable
+from penstock.storage.arrow import NotHere, collected, fits_arrow, nullable
 from penstock.storage.clock import phase
 from penstock.storage.interpreted import LITTLE_ROWS, running
-from penstock.storage.local_groups import Groups, Numbers, codes, pairs, whole
+from penstock.storage.local_groups import Groups, Numbers, consolidated, pairs, whole
 from penstock.storage.local_types import cast as converted
 from penstock.storage.local_types import widest_of
 
@@ -52,7 +52,9 @@ def when_asked(
 def _survives(schema: StructType) -> bool:
     """Whether Arrow's types say all that Spark's do: not of a collated text, for one."""
     try:
-        return bool(from_arrow_schema(to_arrow_schema(schema, timezone="UTC"), prefer_timestamp_ntz=True) == schema)
+        return fits_arrow(schema) and bool(
+            from_arrow_schema(to_arrow_schema(schema, timezone="UTC"), prefer_timestamp_ntz=True) == schema
+        )
     except Exception:  # a type that Arrow does not have
         return False
 
@@ -170,15 +172,10 @@ class Local:
     @_computing
     def consolidated(self, weight: str, beside: Sequence[str]) -> DataFrame:
         """As ``zset.consolidate``."""
-        rows = self._rows
-        names = [name for name in self.columns if name != weight and name not in beside]
-        number = [pa.array(codes(rows.column(name))) for name in names]
-        groups = Groups(number, rows.count)
-        found = {name: rows.column(name).take(pa.array(groups.first)) for name in names} if names else {}
-        found[weight] = groups.sum(rows.column(weight))
-        found |= {name: groups.extreme(rows.column(name), "MAX") for name in beside}
-        made = cast("Local", self._made(found))
-        return made.where(f"{weight} <> 0")
+        found = consolidated(self.table, weight, beside)
+        types = {f.name: f for f in self.schema.fields}
+        schema = StructType([types[name] for name in found.column_names])
+        return cast("DataFrame", Local(self.sparkSession, schema, lambda: found))
 
     @_computing
     def copied(self, weight: str) -> DataFrame:
@@ -293,9 +290,9 @@ class Local:
             return [pa.nulls(0, field.type) for field in to_arrow_schema(schema, timezone="UTC")][1:]
         with running(self.sparkSession, interpreted=True):
             found = collected(asked)
-        if found.num_rows != self.table.num_rows:
-            raise NotHere
         found = found.sort_by(_AT)
+        if not found.column(_AT).equals(numbered.column(_AT)):  # a generator gives more rows, or fewer
+            raise NotHere
         return [whole(found.column(name)) for name in names]
 
     def _kept(self, condition: pa.Array) -> DataFrame:

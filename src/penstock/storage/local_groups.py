@@ -148,6 +148,42 @@ class Groups:
         return values.take(pa.array(places, mask=places < 0))
 
 
+def consolidated(rows: pa.Table, weight: str, beside: Sequence[str] = ()) -> pa.Table:
+    """One row for each distinct row, its weights added up, zeros dropped; ``beside`` as in ``zset.consolidate``."""
+    names = [name for name in rows.column_names if name != weight and name not in beside]
+    columns = {name: whole(rows.column(name)) for name in rows.column_names}
+    groups = Groups([columns[name] for name in names], rows.num_rows)
+    first = pa.array(groups.first)
+    found = {name: columns[name].take(first) for name in names}
+    found[weight] = groups.sum(columns[weight])
+    found |= {name: groups.extreme(columns[name], "MAX") for name in beside}
+    table = pa.table({name: found[name] for name in (*names, weight, *beside)})
+    return table.filter(pc.not_equal(table.column(weight), 0))
+
+
+def can_tell_apart(data_type: pa.DataType) -> bool:
+    """Whether values of a type have ``codes``."""
+    if pa.types.is_struct(data_type):
+        return all(can_tell_apart(field.type) for field in data_type)
+    return not pa.types.is_nested(data_type)
+
+
+def to_remove(rows: pa.Table, removed: pa.Table, columns: Sequence[str], times: Numbers) -> Numbers:
+    """Which rows go, if of each removed one, told by some columns, so many copies do; all rows are one without any."""
+    of, count = np.zeros(rows.num_rows + len(times), np.int64), 1
+    if columns:
+        both = [pa.concat_arrays([whole(rows.column(c)), whole(removed.column(c))]) for c in columns]
+        distinct, of = np.unique(together([codes(values) for values in both]), return_inverse=True)
+        count = len(distinct)
+    here, gone = of[: rows.num_rows], of[rows.num_rows :]
+    wanted = np.bincount(gone, times, minlength=count)
+    order = np.argsort(here, kind="stable")
+    begins = np.searchsorted(here[order], here[order], "left")
+    found = np.zeros(rows.num_rows, np.bool_)
+    found[order] = np.arange(rows.num_rows) - begins < wanted[here[order]]
+    return found
+
+
 def pairs(
     left: Sequence[pa.Array], right: Sequence[pa.Array], nulls: Sequence[bool], sizes: tuple[int, int]
 ) -> tuple[Numbers, Numbers]:

@@ -33,8 +33,11 @@ LEAST_ROWS = 200_000
 MOST_ROWS = 50_000_000
 """Rows that one machine should not be asked to look through."""
 
-MOST_FOUND = 300_000
-MOST_KEYS = 100_000
+MOST_FOUND = 2_000_000
+MOST_KEYS = 2_000_000
+_MOST_BYTES = 512 * 1024 * 1024
+"""Of rows that are found."""
+
 _MOST_COMBINATIONS = 50_000_000
 """Combinations of the keys' values that are told by a bit each."""
 
@@ -118,7 +121,7 @@ class _Search:
         self._times = has_times(schema) or has_times(compared)
         self._texts = [f.name for f in compared.fields if isinstance(f.dataType, StringType)]
         self._lock = Lock()
-        self._found = self._bytes = 0
+        self._found = self._bytes = self._held = 0
 
     def rows(self, files: Sequence[DataFile]) -> pa.Table:
         tasks = [task for file in files for task in self._groups(file)]
@@ -165,6 +168,10 @@ class _Search:
                 kept.append(loosened(pa.table(batch.take(pa.array(here)))).cast(self._stored))
             begin += batch.num_rows
         rows = pa.concat_tables(kept)
+        with self._lock:
+            self._held += rows.nbytes
+            if self._held > _MOST_BYTES:
+                raise NotHere
         if self._located:
             rows = rows.append_column(FILE, pa.array([group.file.name] * found, pa.string()))
             rows = rows.append_column(PLACE, pa.array(np.flatnonzero(hits) + group.begin, pa.int64()))

@@ -19,10 +19,12 @@ from penstock.storage.bounded import Span, superset
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
 from penstock.storage.frames import select
+from penstock.storage.local_apply import can_tell
+from penstock.storage.local_apply import gone as gone_rows
 from penstock.storage.log_writer import can_write
 from penstock.storage.lookup import Place, Sought, is_compared, look_up
-from penstock.storage.reader import FILE, PLACE, found_frame, read_located
-from penstock.storage.zset import WEIGHT, identity
+from penstock.storage.reader import FILE, PLACE, read_located
+from penstock.storage.zset import LOCAL_ROWS, WEIGHT, identity
 
 MOST_DEAD = 0.3
 """The share of a file's rows that may be hidden before the file is rewritten."""
@@ -54,7 +56,12 @@ class TableChange:
 
     @property
     def small(self) -> bool:
-        return self.local is not None
+        return self.local is not None and self.local.num_rows <= LOCAL_ROWS
+
+    @property
+    def told_by(self) -> list[str]:
+        """The columns by which a row is told from others."""
+        return list(self.keys) if self.keys is not None else [c for c in self.rows.columns if c != WEIGHT]
 
     @property
     def removed(self) -> DataFrame:
@@ -148,6 +155,10 @@ def touched_files(spark: SparkSession, before: Snapshot, change: TableChange) ->
 
 def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places:
     """Where the rows to be removed lie. Of identical rows, as many as the weight says."""
+    found = _looked_up(before, change)
+    if found is not None and change.local is not None:
+        columns = change.told_by
+        return _by_file(before, found.filter(pa.array(gone_rows(found, change.local, columns))).select([FILE, PLACE]))
     here, gone, condition = _compared(spark, before, change)
     if change.keys is not None:
         hits = here.join(gone, condition, "left_semi")
@@ -175,22 +186,21 @@ def _by_file(before: Snapshot, rows: pa.Table) -> Places:
 
 def _compared(spark: SparkSession, before: Snapshot, change: TableChange) -> tuple[DataFrame, DataFrame, Column]:
     """The table's rows with their places, the rows to be removed, and when one of these is one of those."""
-    columns = list(change.keys) if change.keys is not None else [c for c in change.rows.columns if c != WEIGHT]
-    rows = _looked_up(spark, before, change, columns)
-    rows = read_located(spark, before, columns, _bounds(change)) if rows is None else rows
+    columns = change.told_by
+    rows = read_located(spark, before, columns, _bounds(change))
     here = identified(rows, columns, "__here", "__file", "__place")
     gone = change.sent(identified(change.removed, columns, "__gone", f"-{WEIGHT} AS __times"))
     return here, gone, same(columns)
 
 
-def _looked_up(spark: SparkSession, before: Snapshot, change: TableChange, columns: Sequence[str]) -> DataFrame | None:
+def _looked_up(before: Snapshot, change: TableChange) -> pa.Table | None:
     """The rows that may have to go, with their places, if they can be found without Spark."""
-    if change.local is None:
+    columns = change.told_by
+    if change.local is None or not can_tell(change.local, columns):
         return None
     removed = change.local.filter(pc.less(change.local.column(WEIGHT), 0))
     places = {c: Place(c) for c in columns if is_compared(removed.schema.field(c).type)}
-    found = look_up(before, columns, Sought(removed.select(list(places)), places), located=True) if places else None
-    return None if found is None else found_frame(spark, before, found)
+    return look_up(before, columns, Sought(removed.select(list(places)), places), located=True) if places else None
 
 
 def _bounds(change: TableChange) -> str | None:

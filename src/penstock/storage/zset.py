@@ -9,10 +9,9 @@ Expressions are handed to Spark as text: each Column object would cost several r
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
@@ -32,7 +31,9 @@ from pyspark.sql.types import (
 
 from penstock.storage.arrow import NotHere
 from penstock.storage.frames import grouped, join, select
-from penstock.storage.local_frame import as_local, is_local
+from penstock.storage.interpreted import LITTLE_ROWS
+from penstock.storage.local_frame import as_local, is_local, table_of
+from penstock.storage.local_groups import consolidated
 from penstock.storage.reader import quoted
 
 WEIGHT = "__weight"
@@ -68,6 +69,20 @@ class Delta:
     """So few rows that compiling a query of them would not pay."""
     known: pa.Table | None = None
     """Some columns of a small change, maybe with more rows than it has: enough to bound what is read for it."""
+
+
+LOCAL_ROWS = 100_000
+"""Rows that are few: they are collected, and sent to every executor where Spark needs them."""
+
+
+def at_hand(change: Delta) -> Delta:
+    """A change with all that is known of it, if its rows are on the driver."""
+    table = table_of(change.frame)
+    if table is None:
+        return change
+    if table.num_rows > LOCAL_ROWS:
+        return replace(change, known=table)
+    return replace(change, small=True, few=True, little=table.num_rows <= LITTLE_ROWS, known=table)
 
 
 _WHOLE = (
@@ -137,12 +152,9 @@ def consolidate(frame: DataFrame, *, small: bool = False, beside: Sequence[str] 
 def narrowed(table: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     """Some columns of a local change, consolidated; None when Arrow cannot compare the values."""
     try:
-        groups = table.select([*columns, WEIGHT]).group_by(list(columns)).aggregate([(WEIGHT, "sum")])
-    except pa.ArrowNotImplementedError:
+        return consolidated(table.select([*columns, WEIGHT]), WEIGHT)
+    except NotHere:
         return None
-    total = groups.column(f"{WEIGHT}_sum")
-    kept = groups.select(list(columns)).append_column(WEIGHT, total)
-    return kept.filter(pc.not_equal(total, 0))
 
 
 def add(frames: Sequence[DataFrame]) -> DataFrame:
