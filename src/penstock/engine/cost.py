@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-START = 0.3
-"""Seconds that any refresh of a node takes."""
+START, START_FULL = 0.1, 0.3
+"""Seconds that any refresh of a node takes, and any recomputation."""
 
 MARGIN = 1.2
 """How much cheaper recomputing must look: it costs later readers of the node the comparison of two versions."""
@@ -22,14 +22,17 @@ LEAST_ROWS = 50_000
 LEAST_CHANGED = 500
 """Fewer changed rows than this are never worth a recomputation."""
 
+MOST_HERE = 2_000_000
+"""Changed rows that are maintained on the driver; more are Spark's."""
+
 PER_MILLION = {
-    # Seconds per million rows: of inputs read and computed in full; of changed rows maintained.
-    "rows": (0.8, 20.0),
-    "join": (1.2, 50.0),
-    "aggregate": (1.2, 40.0),
-    "groups": (1.3, 200.0),
-    "window": (2.0, 2000.0),
-    "top_k": (0.5, 20.0),
+    # Seconds per million rows: of inputs read and computed in full; of changed rows maintained on the driver, by Spark.
+    "rows": (0.8, 1.5, 20.0),
+    "join": (1.2, 2.5, 50.0),
+    "aggregate": (1.2, 1.5, 40.0),
+    "groups": (1.3, 30.0, 200.0),
+    "window": (2.0, 1500.0, 2000.0),
+    "top_k": (0.5, 5.0, 20.0),
 }
 """By what a node is: rows one by one, joins, aggregates that merge or that recompute groups, windows, top-k.
 
@@ -121,9 +124,10 @@ def estimate(work: Work, measured: Measured | None = None) -> Estimate:
     """
     measured = measured or Measured()
     read = sum(PER_MILLION[kind][0] for kind in work.kinds) / 1e6
-    maintained = sum(PER_MILLION[kind][1] for kind in work.kinds) / 1e6
+    where = 1 if work.changed <= MOST_HERE else 2
+    maintained = sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
     written = min(work.stored, work.changed) if work.appended else min(work.stored, 4 * work.changed)
-    full = START + work.rows * read + work.stored * _WRITE / 1e6
+    full = START_FULL + work.rows * read + work.stored * _WRITE / 1e6
     if work.readers:
         full += 2 * work.stored * _COMPARE / 1e6
     incremental = START + work.changed * maintained + written * _WRITE / 1e6
