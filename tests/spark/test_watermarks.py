@@ -1,0 +1,67 @@
+"""How long a watermark lives: through replacing, dropping, recreating and restoring what it belongs to."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock
+from oracle import assert_fresh
+
+SECONDS = "SELECT DATE_TRUNC('second', at) AS second, SUM(price) AS total FROM {} GROUP BY 1"
+
+
+def at(seconds: float) -> str:
+    return f"TIMESTAMP_MILLIS({int(seconds * 1000)})"
+
+
+def trade(db: penstock.Database, *trades: tuple[float, int], table: str = "trades") -> None:
+    db.sql(f"INSERT INTO {table} VALUES " + ", ".join(f"({at(when)}, {price})" for when, price in trades))
+
+
+def create_table(db: penstock.Database, name: str = "trades") -> None:
+    db.sql(f"CREATE TABLE {name} (at TIMESTAMP, price INT, WATERMARK FOR at AS at)")
+
+
+def create_view(db: penstock.Database, table: str = "trades", how: str = "CREATE") -> None:
+    db.sql(f"{how} MATERIALIZED VIEW bars AS {SECONDS.format(table)} EMIT AFTER WATERMARK")
+
+
+def bars(db: penstock.Database) -> list[tuple[int, int]]:
+    """The seconds that are shown, with their totals."""
+    return sorted(tuple(r) for r in db.sql("SELECT UNIX_SECONDS(second), total FROM bars").collect())  # type: ignore[union-attr]
+
+
+def watermarks(db: penstock.Database) -> dict[str, int | None]:
+    """In milliseconds."""
+    shown = db.sql("SHOW WATERMARKS").selectExpr("name", "UNIX_MILLIS(watermark) AS millis").collect()  # type: ignore[union-attr]
+    return {row["name"]: row["millis"] for row in shown}
+
+
+@pytest.fixture
+def trades(db: penstock.Database) -> penstock.Database:
+    """Two trades: the second 0 has ended, the second 1 has not."""
+    create_table(db)
+    trade(db, (0.5, 1), (1.5, 2))
+    return db
+
+
+def test_a_replaced_view_shows_each_window_once(trades: penstock.Database) -> None:
+    create_view(trades)
+    create_view(trades, how="CREATE OR REPLACE")
+    assert watermarks(trades) == {"trades": 1500, "bars": 1500}
+    trade(trades, (2.5, 4))
+    trades.refresh()
+    assert bars(trades) == [(0, 1), (1, 2)]
+    assert_fresh(trades, "bars", action="INCREMENTAL")
+
+
+def test_a_view_replaced_by_one_over_a_slower_table_waits_for_that(trades: penstock.Database) -> None:
+    create_table(trades, "fast")
+    trade(trades, (100, 1), table="fast")
+    create_view(trades, "fast")
+    create_view(trades, "trades", how="CREATE OR REPLACE")
+    assert watermarks(trades)["bars"] == 1500
+    assert bars(trades) == [(0, 1)]
+    trade(trades, (2.5, 4))
+    trades.refresh()
+    assert_fresh(trades, "bars", action="INCREMENTAL")
