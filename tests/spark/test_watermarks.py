@@ -65,3 +65,17 @@ def test_a_view_replaced_by_one_over_a_slower_table_waits_for_that(trades: penst
     trade(trades, (2.5, 4))
     trades.refresh()
     assert_fresh(trades, "bars", action="INCREMENTAL")
+
+
+def test_what_is_created_anew_does_not_inherit_a_watermark(db: penstock.Database) -> None:
+    """Also not by a part of its query that has the same name as before."""
+    create_table(db)
+    trade(db, (100, 1))
+    create_view(db)
+    db.sql("DROP MATERIALIZED VIEW bars")
+    db.sql("DROP TABLE trades")
+    create_table(db)
+    trade(db, (0.5, 1), (1.5, 2))
+    create_view(db)
+    assert watermarks(db) == {"trades": 1500, "bars": 1500}
+    assert bars(db) == [(0, 1)]
