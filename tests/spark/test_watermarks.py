@@ -79,3 +79,63 @@ def test_what_is_created_anew_does_not_inherit_a_watermark(db: penstock.Database
     create_view(db)
     assert watermarks(db) == {"trades": 1500, "bars": 1500}
     assert bars(db) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        "DROP MATERIALIZED VIEW bars",
+        "CREATE OR REPLACE MATERIALIZED VIEW bars AS SELECT at AS second, price AS total FROM trades",
+    ],
+)
+def test_a_view_comes_back_from_a_checkpoint_with_its_watermark(trades: penstock.Database, meanwhile: str) -> None:
+    create_view(trades)
+    trades.checkpoint("before")
+    trades.sql(meanwhile)
+    trades.restore("before")
+    assert watermarks(trades) == {"trades": 1500, "bars": 1500}
+    trade(trades, (2.5, 4))
+    trades.refresh()
+    assert bars(trades) == [(0, 1), (1, 2)]
+    assert_fresh(trades, "bars", action="INCREMENTAL")
+
+
+def test_rows_are_as_late_for_a_restored_view_as_they_were(trades: penstock.Database) -> None:
+    trades.sql(f"CREATE MATERIALIZED VIEW lately AS {SECONDS.format('trades')} ALLOW LATENESS INTERVAL 0 SECONDS")
+    trades.checkpoint("before")
+    trades.sql("DROP MATERIALIZED VIEW lately")
+    trades.restore("before")
+    trade(trades, (1, 100))
+    assert trades.refresh()["lately"].late == 1
+
+
+def test_going_back_and_then_forward_between_checkpoints(trades: penstock.Database) -> None:
+    create_view(trades)
+    trades.checkpoint("a")
+    trade(trades, (2.5, 4), (5.5, 8))
+    trades.refresh()
+    trades.checkpoint("b")
+    trades.restore("a")
+    assert watermarks(trades) == {"trades": 1500, "bars": 1500}
+    trades.restore("b")
+    assert watermarks(trades) == {"trades": 5500, "bars": 5500}
+    with trades.snapshot() as then:
+        assert then.table("trades").count() == 4
+    trade(trades, (9, 16))
+    trades.refresh()
+    assert bars(trades) == [(0, 1), (1, 2), (2, 4), (5, 8)]
+    assert_fresh(trades, "bars", action="INCREMENTAL")
+
+
+def test_a_recreated_table_does_not_get_the_watermark_of_a_checkpoint(trades: penstock.Database) -> None:
+    create_view(trades)
+    trades.checkpoint("before")
+    trades.sql("DROP MATERIALIZED VIEW bars")
+    trades.sql("DROP TABLE trades")
+    create_table(trades)
+    trades.restore("before")
+    assert watermarks(trades) == {"trades": None, "bars": 1500}
+    trade(trades, (0.7, 1))
+    trades.refresh()
+    assert watermarks(trades) == {"trades": 700, "bars": 1500}
+    assert_fresh(trades, "bars")
