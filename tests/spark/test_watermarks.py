@@ -139,3 +139,17 @@ def test_a_recreated_table_does_not_get_the_watermark_of_a_checkpoint(trades: pe
     trades.refresh()
     assert watermarks(trades) == {"trades": 700, "bars": 1500}
     assert_fresh(trades, "bars")
+
+
+def test_a_view_that_had_no_rows_at_a_checkpoint_is_filled_again(trades: penstock.Database) -> None:
+    trades.sql("CREATE MATERIALIZED VIEW total AS SELECT SUM(price) AS total FROM trades WITH NO DATA")
+    trades.checkpoint("empty")
+    trades.refresh()
+    trades.restore("empty")
+    trade(trades, (2.5, 4))
+    report = trades.refresh()["total"]
+    assert (report.rows_inserted, report.rows_deleted) == (1, 0)
+    assert_fresh(trades, "total", action="FULL")
+    trade(trades, (3.5, 8))
+    trades.refresh()
+    assert_fresh(trades, "total", action="INCREMENTAL")
