@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 import penstock
@@ -153,3 +156,47 @@ def test_a_view_that_had_no_rows_at_a_checkpoint_is_filled_again(trades: penstoc
     trade(trades, (3.5, 8))
     trades.refresh()
     assert_fresh(trades, "total", action="INCREMENTAL")
+
+
+@pytest.fixture
+def tokyo(db: penstock.Database, tmp_path: Path) -> Iterator[penstock.Database]:
+    """A user's own session, nine hours ahead."""
+    db.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        with penstock.connect(tmp_path / "tokyo", spark=db.spark) as database:
+            yield database
+    finally:
+        db.spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.mark.parametrize("window", ["DATE_TRUNC('hour', at)", "TUMBLE(at, INTERVAL 1 HOUR)"])
+def test_times_without_a_zone_in_a_session_of_another_zone(tokyo: penstock.Database, window: str) -> None:
+    """They are those of the session: a window ends when its own hour is over, however a change was read."""
+    tokyo.sql("CREATE TABLE visits (at TIMESTAMP_NTZ, n INT, WATERMARK FOR at AS at)")
+    tokyo.sql(
+        f"CREATE MATERIALIZED VIEW hours AS SELECT {window.replace('TUMBLE', 'TUMBLE_START')} AS hour, SUM(n) AS n "
+        f"FROM visits GROUP BY {window} EMIT AFTER WATERMARK"
+    )
+    for minute, shown in (("10:10", []), ("10:20", []), ("11:00", [2]), ("11:59", [2]), ("12:01", [2, 2])):
+        tokyo.sql(f"INSERT INTO visits VALUES (TIMESTAMP_NTZ '2026-03-07 {minute}:00', 1)")
+        tokyo.refresh()
+        assert [row["n"] for row in tokyo.table("hours").collect()] == shown, minute
+        assert_fresh(tokyo, "hours")
+
+
+def test_days_in_a_session_of_another_zone(tokyo: penstock.Database) -> None:
+    tokyo.sql("CREATE TABLE visits (day DATE, n INT, WATERMARK FOR day AS day)")
+    tokyo.sql(
+        "CREATE MATERIALIZED VIEW lately AS SELECT SUM(n) AS n, MAX(day) AS day FROM visits "
+        "ALLOW LATENESS INTERVAL 0 SECONDS"
+    )
+    tokyo.sql(
+        "CREATE MATERIALIZED VIEW days AS SELECT DATE_TRUNC('day', day) AS day, SUM(n) AS n FROM visits GROUP BY 1 "
+        "EMIT AFTER WATERMARK"
+    )
+    for day, shown, late in ((7, [], 0), (7, [], 0), (8, [2], 0), (8, [2], 0), (7, [3], 1)):
+        tokyo.sql(f"INSERT INTO visits VALUES (DATE '2026-03-0{day}', 1)")
+        report = tokyo.refresh()
+        assert report["lately"].late == late
+        assert [row["n"] for row in tokyo.table("days").collect()] == shown
+        assert_fresh(tokyo, "days")

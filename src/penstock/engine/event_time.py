@@ -93,12 +93,22 @@ class Watermarks:
                 change = read_change(self._spark(), Snapshot(after.path, seen.version), after, [column])
                 if change.rows is None:
                     return seen.latest
-                if change.table is not None:
+                if change.table is not None and self._tells_moments(change.table, column):
                     return advanced(seen.latest, _latest_of(change.table, column))
                 return advanced(seen.latest, self._greatest(change.rows.where(f"{WEIGHT} > 0"), column))
             except HistoryGone:
                 pass
         return self._greatest(read_snapshot(self._spark(), after, [column]), column)
+
+    def _tells_moments(self, change: pa.Table, column: str) -> bool:
+        """Whether a column's values are moments as they are.
+
+        What has no zone, a date too, is a time of the session's zone: that is how Spark compares it with a moment, and
+        what it makes of it in DATE_TRUNC. So it is left to Spark, unless the zone is UTC.
+        """
+        kind = change.schema.field(column).type
+        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        return zoned or self._spark().conf.get("spark.sql.session.timeZone") == "UTC"
 
     def _greatest(self, rows: DataFrame, column: str) -> int | None:
         with running(rows.sparkSession, interpreted=False):
