@@ -158,6 +158,20 @@ def test_a_view_that_had_no_rows_at_a_checkpoint_is_filled_again(trades: penstoc
     assert_fresh(trades, "total", action="INCREMENTAL")
 
 
+@pytest.mark.parametrize("when", ["TIMESTAMP '+12000-01-01 00:00:00'", "TIMESTAMP '0001-01-01 00:00:00'"])
+def test_years_that_python_does_not_know(db: penstock.Database, when: str) -> None:
+    """Only what is shown of such a watermark is cut."""
+    db.sql("CREATE TABLE trades (at TIMESTAMP, price INT, WATERMARK FOR at AS at - INTERVAL 1 HOUR)")
+    db.sql(f"INSERT INTO trades VALUES ({when}, 1)")
+    create_view(db)
+    assert [status.watermark is not None for status in db.status()] == [True]
+    assert set(watermarks(db)) == {"trades", "bars"}
+    assert len(db.sql("SHOW WATERMARKS").collect()) == 2  # type: ignore[union-attr]
+    db.sql(f"INSERT INTO trades VALUES ({when} + INTERVAL 2 HOURS, 2)")
+    db.refresh()
+    assert_fresh(db, "bars", action="INCREMENTAL")
+
+
 @pytest.fixture
 def tokyo(db: penstock.Database, tmp_path: Path) -> Iterator[penstock.Database]:
     """A user's own session, nine hours ahead."""
