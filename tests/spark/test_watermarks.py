@@ -172,6 +172,37 @@ def test_years_that_python_does_not_know(db: penstock.Database, when: str) -> No
     assert_fresh(db, "bars", action="INCREMENTAL")
 
 
+def test_a_table_that_has_lost_the_column_of_its_watermark(db: penstock.Database) -> None:
+    db.sql(
+        "CREATE TABLE trades (at TIMESTAMP, price INT, WATERMARK FOR at AS at) "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    trade(db, (0.5, 1))
+    db.sql("CREATE MATERIALIZED VIEW total AS SELECT SUM(price) AS total FROM trades")
+    db.sql("ALTER TABLE trades DROP COLUMN at")
+    db.sql("INSERT INTO trades VALUES (2)")
+    said = r"'trades' has no column 'at' .* ALTER TABLE trades DROP WATERMARK"
+    with pytest.raises(penstock.RefreshError, match=said):
+        db.refresh()
+    db.sql("ALTER TABLE trades DROP WATERMARK")
+    db.refresh()
+    assert_fresh(db, "total", action="INCREMENTAL")
+
+
+def test_a_watermark_is_not_advanced_to_an_earlier_time(trades: penstock.Database) -> None:
+    create_view(trades)
+
+    def advance(second: int) -> str:
+        done = trades.sql(f"ALTER TABLE trades ADVANCE WATERMARK TO TIMESTAMP '1970-01-01 00:00:0{second}'")
+        return str(done)
+
+    assert "stays where it is" in advance(1)
+    assert "advanced" in advance(3)
+    assert "stays where it is" in advance(2)
+    trades.refresh()
+    assert watermarks(trades)["trades"] == 3000
+
+
 @pytest.fixture
 def tokyo(db: penstock.Database, tmp_path: Path) -> Iterator[penstock.Database]:
     """A user's own session, nine hours ahead."""

@@ -72,6 +72,7 @@ class Watermarks:
     def _moved(self, table: TableRecord, after: Snapshot) -> Mark | None:
         if table.watermark is None:
             return None
+        _check_still_there(table, after)
         known = self._world.watermarks.get(table.key)
         seen = known.seen if known is not None else None
         if seen is None or seen.column != table.watermark.column or seen.table_id != after.table_id:
@@ -114,6 +115,17 @@ class Watermarks:
         with running(rows.sparkSession, interpreted=False):
             row = rows.selectExpr(f"UNIX_MICROS(CAST(MAX({quoted(column)}) AS TIMESTAMP)) AS latest").first()
         return None if row is None else row["latest"]
+
+
+def _check_still_there(table: TableRecord, after: Snapshot) -> None:
+    assert table.watermark is not None
+    try:
+        check_column(table.name, after, table.watermark.column)
+    except DefinitionError as problem:
+        raise DefinitionError(
+            f"{problem} Give it another one with ALTER TABLE {table.name} SET WATERMARK FOR .., or none: "
+            f"ALTER TABLE {table.name} DROP WATERMARK."
+        ) from None
 
 
 def _latest_of(change: pa.Table, column: str) -> int | None:

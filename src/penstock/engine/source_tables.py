@@ -22,7 +22,7 @@ from penstock.errors import (
     QueryError,
     SqlError,
 )
-from penstock.graph.watermarks import as_micros
+from penstock.graph.watermarks import advanced, as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
@@ -110,8 +110,11 @@ class SourceTables:
             watermark = replace(watermark, column=check_column(table.name, Snapshot(table.path), watermark.column))
         self._catalog.set_watermark(table.key, watermark, table.floor)
 
-    def advance_watermark(self, name: str, moment: datetime) -> None:
-        """Say that no row before a moment is expected any more, though none after it has come."""
+    def advance_watermark(self, name: str, moment: datetime) -> bool:
+        """Say that no row before a moment is expected any more, though none after it has come.
+
+        False if the watermark, as far as it is known, has come further already: it stays where it is.
+        """
         table = self._table(name)
         if table.watermark is None:
             raise DefinitionError(
@@ -119,7 +122,12 @@ class SourceTables:
                 "ts - INTERVAL 5 SECONDS."
             )
         floor = as_micros(moment)
-        self._catalog.set_watermark(table.key, table.watermark, max(floor, table.floor or floor))
+        mark = self._catalog.world().watermarks.get(table.key)
+        reached = advanced(table.floor, None if mark is None else mark.value)
+        if reached is not None and floor <= reached:
+            return False
+        self._catalog.set_watermark(table.key, table.watermark, floor)
+        return True
 
     def _table(self, name: str) -> TableRecord:
         world = self._catalog.world()
