@@ -299,12 +299,15 @@ class Database:
         self._check_open()
         self._catalog.set_setting(*checked(name, value))
 
-    def advance_watermark(self, name: str, moment: str | datetime) -> None:
-        """Say that no row before a moment (UTC) is expected any more in a table, though none after it has come."""
+    def advance_watermark(self, name: str, moment: str | datetime) -> bool:
+        """Say that no row before a moment (UTC) is expected any more in a table, though none after it has come.
+
+        False if the table's watermark is there already: it never moves back.
+        """
         from penstock.engine.snapshots import time_of
 
         self._check_open()
-        self._tables.advance_watermark(name, time_of(moment))
+        return self._tables.advance_watermark(name, time_of(moment))
 
     def replay_late(self, name: str) -> Report:
         """Take the rows that came too late for a view after all, and refresh it."""
@@ -386,7 +389,8 @@ class Database:
                 self._tables.set_watermark(statement.name, statement.watermark)
                 return Done(f"watermark of {statement.name} {'set' if statement.watermark else 'dropped'}")
             case s.AdvanceWatermark():
-                self.advance_watermark(statement.name, statement.moment)
+                if not self.advance_watermark(statement.name, statement.moment):
+                    return Done(f"watermark of {statement.name} stays where it is: it is not before that time")
                 return Done(f"watermark of {statement.name} advanced; refresh to see what it releases")
             case s.SetSetting():
                 self.set(statement.name, statement.value)

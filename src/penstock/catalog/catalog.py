@@ -188,7 +188,6 @@ class Catalog:
         with self.transaction(writes=True) as connection:
             wanted = list(keys)
             connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
-            connection.execute(delete(t.watermarks).where(t.watermarks.c.relation.in_(wanted)))
             connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
             _drop_unused_nodes(connection)
 
@@ -337,9 +336,13 @@ def _insert_view(connection: Connection, view: ViewRecord) -> None:
 
 
 def _drop_unused_nodes(connection: Connection) -> None:
+    """A hidden node's name tells what it computes, so one that comes again must not find what this one has left."""
     used = select(t.view_nodes.c.node)
     connection.execute(delete(t.nodes).where(t.nodes.c.name.not_in(used)))
-    connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(select(t.nodes.c.name))))
+    nodes, tables = select(t.nodes.c.name), select(t.tables.c.key)
+    connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(nodes)))
+    relation = t.watermarks.c.relation
+    connection.execute(delete(t.watermarks).where(relation.not_in(nodes), relation.not_in(tables)))
 
 
 def _listed(names: list[str]) -> str:

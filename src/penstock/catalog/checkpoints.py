@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, DateTime, Table, delete, insert, select, update
+from sqlalchemy import Column, Connection, DateTime, Table, delete, func, insert, select, update
 
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now, read_world, utc
@@ -15,6 +15,13 @@ from penstock.errors import AlreadyExistsError, NotFoundError
 
 _KEPT = (t.views, t.nodes, t.dependencies, t.view_nodes, t.frontiers)
 """In the order in which they can be filled."""
+
+_BY_EPOCH: tuple[tuple[Table, Column[str]], ...] = (
+    (t.source_versions, t.source_versions.c.source),
+    (t.watermarks, t.watermarks.c.relation),
+)
+"""What is kept by epoch, and by the name of a relation. The newest of each is a part of the checkpoint: the rows of its
+epoch go when a view is dropped, and when an earlier checkpoint is restored."""
 
 Rows = list[dict[str, Any]]
 
@@ -53,6 +60,7 @@ class Checkpoints:
                 raise AlreadyExistsError(f"there is a checkpoint {name!r} already. Drop it, or choose another name.")
             epoch = read_world(connection).epoch
             state = {table.name: _dump(connection, table) for table in (t.tables, *_KEPT)}
+            state |= {table.name: _dump_newest(connection, table, name) for table, name in _BY_EPOCH}
             made = Checkpoint(name, epoch, now(), state)
             connection.execute(
                 insert(t.checkpoints).values(name=name, epoch=epoch, created_at=made.created_at, state=state)
@@ -94,7 +102,12 @@ class Checkpoints:
                 connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
                 consumed = (t.frontiers.c.relation == node, t.frontiers.c.version == then[node])
                 connection.execute(update(t.frontiers).where(*consumed).values(version=version))
-            return self._publish(connection, checkpoint.epoch, versions)
+            epoch = self._publish(connection, checkpoint.epoch, versions)
+            known = checkpoint.nodes.keys() | _same_tables(connection, checkpoint)
+            for table, name in _BY_EPOCH:
+                rows = checkpoint.state.get(table.name, [])  # one that was made by an older Penstock has none
+                _fill(connection, table, [{**row, "epoch": epoch} for row in rows if row[name.name] in known])
+            return epoch
 
     @staticmethod
     def _publish(connection: Connection, since: int, versions: Mapping[str, int]) -> int:
@@ -111,9 +124,21 @@ class Checkpoints:
         return epoch
 
 
+def _same_tables(connection: Connection, checkpoint: Checkpoint) -> set[str]:
+    """The source tables that are those of then. One that was dropped and created again is another."""
+    made = {row["key"]: row["created_at"] for row in _dump(connection, t.tables)}
+    return {row["key"] for row in checkpoint.tables if made.get(row["key"]) == row["created_at"]}
+
+
 def _dump(connection: Connection, table: Table) -> Rows:
     rows = connection.execute(select(table)).mappings()
     return [{k: v.isoformat() if isinstance(v, datetime) else v for k, v in row.items()} for row in rows]
+
+
+def _dump_newest(connection: Connection, table: Table, name: Column[str]) -> Rows:
+    last = select(name, func.max(table.c.epoch).label("epoch")).group_by(name).subquery()
+    same = (name == last.c[name.name]) & (table.c.epoch == last.c.epoch)
+    return [dict(row) for row in connection.execute(select(table).join(last, same)).mappings()]
 
 
 def _fill(connection: Connection, table: Table, rows: Rows) -> None:

@@ -335,11 +335,19 @@ def _with_upstream(world: World, keys: Iterable[str]) -> list[str]:
 
 
 def _amended(world: World, definition: Definition) -> World:
-    """The catalog as it will be with a new view in it; what the view shares with others is as it is now."""
+    """The catalog as it will be with a new view in it; what the view shares with others is as it is now.
+
+    Of a view that it replaces nothing is left: what that had consumed, and how far its event time had come, is not
+    true of the new one.
+    """
     view = definition.view
     new = {node.name: world.nodes.get(node.name, node) if node.hidden else node for node in definition.nodes}
     frontiers = {name: frontier for name, frontier in world.frontiers.items() if name != view.key}
-    return replace(world, views={**world.views, view.key: view}, nodes={**world.nodes, **new}, frontiers=frontiers)
+    watermarks = {name: mark for name, mark in world.watermarks.items() if name != view.key}
+    return replace(
+        world, views={**world.views, view.key: view}, nodes={**world.nodes, **new}, frontiers=frontiers,
+        watermarks=watermarks,
+    )  # fmt: skip
 
 
 def _newest(world: World, fresh: World) -> World:

@@ -34,7 +34,7 @@ from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import Extent
 from penstock.storage.clock import Clock, phase, running
-from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest
+from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
 from penstock.storage.reader import quoted, read_snapshot
 from penstock.storage.view_table import create_table, restore
 from penstock.storage.zset import WEIGHT, Delta, weighted
@@ -276,7 +276,7 @@ class Epoch:
         keys = step.maintained.keys if step.maintained is not None else None
         step.applied = replace_all(base, rows, keys, node=step.node.name, epoch=self._epoch_number())
         relation.after = Snapshot(step.node.path, step.applied.version)
-        step.inserted, step.deleted = relation.after.rows, base.rows
+        step.inserted, step.deleted = relation.after.rows, base.rows if step.node.version is not None else 0
 
     def _query_rows(self, node: NodeRecord) -> DataFrame:
         view = self._world.views[node.name]
@@ -293,11 +293,15 @@ class Epoch:
         return rows.toDF(*[name for name, _, _ in view.columns])
 
     def _base(self, node: NodeRecord, published: Snapshot | None = None) -> Snapshot:
-        """The version to commit on: a new table for a new node; what a crash left behind is undone first."""
+        """The version to commit on: a new table for a new node; what a crash left behind is undone first.
+
+        A new node may have a table: a crash left it, or a checkpoint from before it was filled was restored.
+        """
         if published is not None and is_latest(published):
             return published
         if node.version is None:
-            create_table(node.path, node.schema_json, self._world.display_name(node.name), _placement(node))
+            if not is_table(node.path):
+                create_table(node.path, node.schema_json, self._world.display_name(node.name), _placement(node))
             return Snapshot(node.path)
         return Snapshot(node.path, restore(node.path, node.version))
 

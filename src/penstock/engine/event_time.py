@@ -72,6 +72,7 @@ class Watermarks:
     def _moved(self, table: TableRecord, after: Snapshot) -> Mark | None:
         if table.watermark is None:
             return None
+        _check_still_there(table, after)
         known = self._world.watermarks.get(table.key)
         seen = known.seen if known is not None else None
         if seen is None or seen.column != table.watermark.column or seen.table_id != after.table_id:
@@ -93,17 +94,38 @@ class Watermarks:
                 change = read_change(self._spark(), Snapshot(after.path, seen.version), after, [column])
                 if change.rows is None:
                     return seen.latest
-                if change.table is not None:
+                if change.table is not None and self._tells_moments(change.table, column):
                     return advanced(seen.latest, _latest_of(change.table, column))
                 return advanced(seen.latest, self._greatest(change.rows.where(f"{WEIGHT} > 0"), column))
             except HistoryGone:
                 pass
         return self._greatest(read_snapshot(self._spark(), after, [column]), column)
 
+    def _tells_moments(self, change: pa.Table, column: str) -> bool:
+        """Whether a column's values are moments as they are.
+
+        What has no zone, a date too, is a time of the session's zone: that is how Spark compares it with a moment, and
+        what it makes of it in DATE_TRUNC. So it is left to Spark, unless the zone is UTC.
+        """
+        kind = change.schema.field(column).type
+        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        return zoned or self._spark().conf.get("spark.sql.session.timeZone") == "UTC"
+
     def _greatest(self, rows: DataFrame, column: str) -> int | None:
         with running(rows.sparkSession, interpreted=False):
             row = rows.selectExpr(f"UNIX_MICROS(CAST(MAX({quoted(column)}) AS TIMESTAMP)) AS latest").first()
         return None if row is None else row["latest"]
+
+
+def _check_still_there(table: TableRecord, after: Snapshot) -> None:
+    assert table.watermark is not None
+    try:
+        check_column(table.name, after, table.watermark.column)
+    except DefinitionError as problem:
+        raise DefinitionError(
+            f"{problem} Give it another one with ALTER TABLE {table.name} SET WATERMARK FOR .., or none: "
+            f"ALTER TABLE {table.name} DROP WATERMARK."
+        ) from None
 
 
 def _latest_of(change: pa.Table, column: str) -> int | None:

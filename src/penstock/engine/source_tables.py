@@ -20,14 +20,13 @@ from penstock.errors import (
     NotFoundError,
     NotSupportedError,
     QueryError,
-    SourceError,
     SqlError,
 )
-from penstock.graph.watermarks import as_micros
+from penstock.graph.watermarks import advanced, as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.reader import schema_of
 from penstock.storage.view_table import delete_table
 
@@ -52,7 +51,7 @@ class SourceTables:
             if statement.if_not_exists:
                 return False
             raise AlreadyExistsError(f"table {statement.name!r} exists already. Use IF NOT EXISTS or another name.")
-        if statement.location is not None and _is_delta(_absolute(statement.location)):
+        if statement.location is not None and is_table(_absolute(statement.location)):
             self.register(statement.name, statement.location, statement.columns, statement.watermark)
             return True
         if not statement.columns and statement.query is None:
@@ -111,8 +110,11 @@ class SourceTables:
             watermark = replace(watermark, column=check_column(table.name, Snapshot(table.path), watermark.column))
         self._catalog.set_watermark(table.key, watermark, table.floor)
 
-    def advance_watermark(self, name: str, moment: datetime) -> None:
-        """Say that no row before a moment is expected any more, though none after it has come."""
+    def advance_watermark(self, name: str, moment: datetime) -> bool:
+        """Say that no row before a moment is expected any more, though none after it has come.
+
+        False if the watermark, as far as it is known, has come further already: it stays where it is.
+        """
         table = self._table(name)
         if table.watermark is None:
             raise DefinitionError(
@@ -120,7 +122,12 @@ class SourceTables:
                 "ts - INTERVAL 5 SECONDS."
             )
         floor = as_micros(moment)
-        self._catalog.set_watermark(table.key, table.watermark, max(floor, table.floor or floor))
+        mark = self._catalog.world().watermarks.get(table.key)
+        reached = advanced(table.floor, None if mark is None else mark.value)
+        if reached is not None and floor <= reached:
+            return False
+        self._catalog.set_watermark(table.key, table.watermark, floor)
+        return True
 
     def _table(self, name: str) -> TableRecord:
         world = self._catalog.world()
@@ -219,14 +226,6 @@ def _by_path(path: str) -> str:
 
 def _absolute(path: str) -> str:
     return path if "://" in path else os.path.abspath(os.path.expanduser(path))
-
-
-def _is_delta(path: str) -> bool:
-    try:
-        Snapshot(path)
-    except SourceError:
-        return False
-    return True
 
 
 def _shape(schema: StructType) -> list[tuple[str, str]]:

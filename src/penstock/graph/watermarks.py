@@ -11,10 +11,18 @@ from datetime import datetime, timedelta, timezone
 from penstock.graph.dag import Dag
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST = datetime(1, 1, 2, tzinfo=timezone.utc)
+_LAST = datetime(9999, 12, 30, tzinfo=timezone.utc)
+"""What Python can show of a time in every zone; Spark knows earlier and later ones."""
 
 
 def as_time(micros: int) -> datetime:
-    return _START + timedelta(microseconds=micros)
+    """A time to be shown; one that Python does not know is cut.
+
+    >>> as_time(0).isoformat(), as_time(10**18).year
+    ('1970-01-01T00:00:00+00:00', 9999)
+    """
+    return _START + timedelta(microseconds=min(max(micros, as_micros(_FIRST)), as_micros(_LAST)))
 
 
 def as_micros(time: datetime) -> int:

@@ -203,6 +203,15 @@ def table_uri(path: str) -> str:
     return f"file://{quote(path)}" if "://" not in path and set(path) & set("%#?") else path
 
 
+def is_table(path: str) -> bool:
+    """Whether there is a Delta table."""
+    try:
+        Snapshot(path)
+    except SourceError:
+        return False
+    return True
+
+
 def is_latest(snapshot: Snapshot) -> bool:
     """Whether no commit has followed, without reading the log again."""
     filesystem, root = filesystem_of(snapshot.path)
