@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 import penstock
 from penstock.storage.arrow import NotHere
-from penstock.storage.frames import grouped, join, spark_frame
+from penstock.storage.frames import grouped, join, select, spark_frame
 from penstock.storage.local_expressions import computed, parsed
 from penstock.storage.local_frame import Local, as_local, is_local, on_driver
 from penstock.storage.zset import WEIGHT, consolidate
@@ -68,7 +68,9 @@ HERE = [
     "DATE'2024-02-29'", "i IS NULL", "p IS NOT NULL", "x = y", "x < y", "b AND c", "b OR c", "NOT b", "i <=> s",
     "p <=> p", "p < STRUCT(at AS at, i AS value)", "i IN (1, 2, 7)", "x IN ('a', 'b')", "i BETWEEN -1 AND t",
     "IF(b, i, 5)", "CASE WHEN i > 3 THEN x WHEN c THEN y END", "COALESCE(i, t, 0)", "STRUCT(i AS a, x AS b).b",
-    "DATE_TRUNC('SECOND', at)", "DATE_TRUNC('DAY', at)", "CAST(at AS DATE)", "CAST(i AS BIGINT)", "TIMESTAMP_MICROS(5)",
+    "DATE_TRUNC('SECOND', at)", "DATE_TRUNC('DAY', at)",
+    "DATE_TRUNC('WEEK', at)", "DATE_TRUNC('MONTH', at)", "DATE_TRUNC('YEAR', at)", "CAST(at AS DATE)",
+    "CAST(i AS BIGINT)", "TIMESTAMP_MICROS(5)",
     "UNIX_MICROS(at)", "PMOD(i, 7)", "i % 7", "CAST(i AS DECIMAL(20,4))", "d = e", "d > 1.5", "d < i", "w >= l",
     "CAST(t AS DOUBLE)", "CAST(f AS STRING) <=> CAST(f + 0D AS STRING)", "day > DATE'1970-01-01'", "at <= at",
     "CAST(NULL AS INT)", "i = 1 OR NULL", "COALESCE(b, false) = c",
@@ -83,7 +85,8 @@ MAYBE = [
     "CAST(w AS DECIMAL(20,0))", "w + 1BD", "IF(t = 0, NULL, i / t)", "IF(b, i, l)", "IF(b, d, e)", "IF(b, d, i)",
     "COALESCE(d, 0)", "CASE WHEN i <> 0 THEN 100 / i ELSE -1 END", "i <> 0 AND 100 / i > 2",
     "IF(i = 0, NULL, CAST(w AS DOUBLE) / CAST(i AS DOUBLE))", "CAST(x AS INT)", "UPPER(x)", "LENGTH(y) + i",
-    "x || y", "GREATEST(i, t)", "DATE_TRUNC('MONTH', at)", "day + INTERVAL 1 DAY", "CAST(day AS TIMESTAMP)",
+    "x || y", "GREATEST(i, t)", "DATE_TRUNC('QUARTER', at)", "day + INTERVAL 1 DAY", "t < f", "f >= l",
+    "CAST(day AS TIMESTAMP)",
     "ROUND(d, 1)", "ABS(i)", "i IN (1, NULL)", "x LIKE 'a%'", "MAX(i) OVER (PARTITION BY x)",
 ]  # fmt: skip
 """What is Spark's where it may overflow, divide by zero, or is no simple thing."""
@@ -158,6 +161,37 @@ def test_values_are_those_that_spark_computes(spark: SparkSession, rows: list[di
     for text, name in names.items():
         assert here.schema[name].dataType.simpleString() in (types[name], "void"), text
         assert [identity(row[name]) for row in mine] == [identity(row[name]) for row in theirs], text
+
+
+PLACES = [
+    f"{function}() OVER (PARTITION BY {by} ORDER BY {order}, at_row)"
+    for function in ("ROW_NUMBER", "RANK", "DENSE_RANK")
+    for by in ("x", "b, p", "1")
+    for order in ("i", "i DESC, x", "d NULLS LAST", "p DESC NULLS FIRST")
+]
+
+
+@few
+@given(rows=ROWS, ties=st.booleans())
+def test_places_are_those_that_spark_gives(spark: SparkSession, rows: list[dict[str, Any]], ties: bool) -> None:
+    frame = local(spark, rows)
+    numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))
+    here = on_driver(spark, numbered, StructType([*frame.schema.fields]).add("at_row", "long"))
+    texts = [text if not ties or "ROW_NUMBER" in text else text.replace(", at_row", "") for text in PLACES]
+    named = ["at_row", *(f"{text} AS v{i}" for i, text in enumerate(texts))]
+    found = select(here, *named)
+    assert is_local(found)
+    same(found, spark_frame(here).selectExpr(*named))
+
+
+@few
+@given(rows=ROWS)
+def test_arrays_are_taken_apart_as_by_spark(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
+    frame = local(spark, rows)
+    for array in ("ARRAY(0, 1, 2)", "ARRAY(i, s)", "ARRAY(x, y)"):
+        found = select(frame, "i", "l", f"EXPLODE({array}) AS e")  # type: ignore[arg-type]
+        assert is_local(found)
+        same(found, frame.frame.selectExpr("i", "l", f"EXPLODE({array}) AS e"))
 
 
 @few

@@ -17,14 +17,14 @@ def test_a_small_change_is_maintained_and_half_a_table_recomputed(kind: str) -> 
 
 
 def test_readers_that_wait_for_the_change_count_for_maintaining() -> None:
-    alone = Work(("rows",), changed=2_000_000, rows=10_000_000, stored=5_000_000)
+    alone = Work(("rows",), changed=3_000_000, rows=10_000_000, stored=5_000_000)
     assert estimate(alone).choice == "FULL"
-    read = Work(("rows",), changed=2_000_000, rows=10_000_000, stored=5_000_000, readers=True)
+    read = Work(("rows",), changed=3_000_000, rows=10_000_000, stored=5_000_000, readers=True)
     assert estimate(read).full > estimate(alone).full
 
 
 def test_what_recomputing_took_corrects_the_estimate() -> None:
-    work = Work(("join",), changed=300_000, rows=1_000_000, stored=1_000, whole=False)
+    work = Work(("groups",), changed=300_000, rows=1_000_000, stored=1_000, whole=False)
     assert estimate(work).choice == "FULL"
     raw = estimate(work).raw
     past = [("FULL", 3 * raw["FULL"], {"estimate": {"raw": raw}}), ("INCREMENTAL", raw["INCREMENTAL"], {})]

@@ -19,7 +19,10 @@ from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.window import orderable
 from penstock.plan.operators import TopK, render
 from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage.arrow import NotHere
 from penstock.storage.frames import select
+from penstock.storage.local_apply import can_tell, gone
+from penstock.storage.local_frame import as_local, table_of
 from penstock.storage.reader import quoted
 from penstock.storage.zset import WEIGHT, Rows, consolidate, copies, identity, plain_rows
 
@@ -57,17 +60,26 @@ def _body(layout: Keyed) -> TopK:
 
 def _any_removed(known: DataFrame, removed: DataFrame) -> bool:
     """Whether one of the known rows is among the removed."""
+    here, going = table_of(known), table_of(removed)
+    if here is not None and going is not None and can_tell(going, known.columns):
+        return bool(gone(here, going, known.columns).any())
     mine = select(known, *[f"{identity(f)} AS __here{i}" for i, f in enumerate(known.schema.fields)])
-    gone = removed.select(*known.columns)
-    theirs = select(gone, *[f"{identity(f)} AS __gone{i}" for i, f in enumerate(gone.schema.fields)])
+    others = removed.select(*known.columns)
+    theirs = select(others, *[f"{identity(f)} AS __gone{i}" for i, f in enumerate(others.schema.fields)])
     same = F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(known.columns))))
     return not mine.join(theirs, same, "left_semi").isEmpty()
 
 
 def _first(op: TopK, frame: DataFrame) -> DataFrame:
+    rows = as_local(frame)
+    if rows is not None:
+        try:
+            return rows.first_rows(op.order, orderable(frame, op.child.columns), op.limit, op.offset)
+        except NotHere:
+            pass
     ties = [F.expr(name) for name in orderable(frame, op.child.columns)]
-    rows = frame.orderBy(*[_ordered(key) for key in op.order], *ties)
-    return (rows.offset(op.offset) if op.offset else rows).limit(op.limit)
+    sorted_rows = frame.orderBy(*[_ordered(key) for key in op.order], *ties)
+    return (sorted_rows.offset(op.offset) if op.offset else sorted_rows).limit(op.limit)
 
 
 def _ordered(key: exp.Expr) -> Column:

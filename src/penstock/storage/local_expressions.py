@@ -33,6 +33,7 @@ _UNITS = {
 }  # fmt: skip
 """Units that times are cut to by arithmetic, in microseconds; those above a second in UTC only."""
 
+_CALENDAR = {"MONTH": "M8[M]", "YEAR": "M8[Y]"}
 _TIME = pa.timestamp("us", "UTC")
 
 
@@ -162,16 +163,18 @@ def _alike(node: exp.Binary, rows: Rows) -> tuple[Value, Value]:
     common = widest(left.type, right.type)
     if common is None:
         if pa.types.is_float64(left.type):
-            return left, _literal_double(node.right, right)
+            return left, _as_double(node.right, right)
         if pa.types.is_float64(right.type):
-            return _literal_double(node.left, left), right
+            return _as_double(node.left, left), right
         raise NotHere
     return cast(left, common), cast(right, common)
 
 
-def _literal_double(node: exp.Expr, found: Value) -> Value:
-    """A number that is written down, as a double."""
+def _as_double(node: exp.Expr, found: Value) -> Value:
+    """A number as a double: a whole one, or one that is written down."""
     node = node.unnest()
+    if found.type in DIGITS:
+        return cast(found, pa.float64())
     if not isinstance(node, exp.Literal) or node.is_string:
         raise NotHere
     return pa.scalar(float(node.this), pa.float64())
@@ -480,14 +483,22 @@ def _aggregate(node: exp.Expr, rows: Rows, groups: Groups) -> pa.Array:
 
 
 def _cut(node: exp.TimestampTrunc, rows: Rows) -> Value:
-    unit = _UNITS.get(str(node.args["unit"]).upper())
+    name = str(node.args["unit"]).upper()
     found = value(node.this, rows)
-    if unit is None or found.type != _TIME or not isinstance(found, pa.Array):
+    if found.type != _TIME or not isinstance(found, pa.Array):
         raise NotHere
-    if unit > _UNITS["SECOND"] and not rows.utc():
+    if _UNITS.get(name, _UNITS["DAY"]) > _UNITS["SECOND"] and not rows.utc():
         raise NotHere
     micros, missing = _numbers(found)
-    return pa.array(micros - micros % unit, mask=missing).cast(_TIME)
+    if name in _CALENDAR:
+        begins = micros.astype("M8[us]").astype(_CALENDAR[name]).astype("M8[us]").astype(np.int64)
+    elif name in _UNITS:
+        begins = micros - micros % _UNITS[name]
+    elif name == "WEEK":  # it begins on Monday, and the epoch on a Thursday
+        begins = micros - (micros + 3 * _UNITS["DAY"]) % (7 * _UNITS["DAY"])
+    else:
+        raise NotHere
+    return pa.array(begins, mask=missing).cast(_TIME)
 
 
 def _struct(node: exp.Struct, rows: Rows) -> Value:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
@@ -20,9 +21,10 @@ from penstock.storage import local_expressions as expressions
 from penstock.storage.arrow import NotHere, collected, fits_arrow, nullable
 from penstock.storage.clock import phase
 from penstock.storage.interpreted import LITTLE_ROWS, running
-from penstock.storage.local_groups import Groups, Numbers, consolidated, pairs, whole
+from penstock.storage.local_groups import Groups, Numbers, consolidated, pairs, ranks, whole
 from penstock.storage.local_types import cast as converted
 from penstock.storage.local_types import widest_of
+from penstock.storage.local_windows import ordered, placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -142,7 +144,10 @@ class Local:
     def selected(self, texts: Sequence[str]) -> DataFrame:
         """As ``selectExpr``."""
         try:
-            return self._selected([expressions.parsed(text) for text in texts], texts)
+            parsed = [expressions.parsed(text) for text in texts]
+            if any(_is_generator(e) for e in parsed):
+                return self._generated(parsed, texts)
+            return self._selected(parsed, texts)
         except NotHere:
             return self.frame.selectExpr(*texts)
 
@@ -257,13 +262,35 @@ class Local:
         values = self._values([e for _, e, _ in wanted], [text for _, _, text in wanted])
         return self._made(dict(zip([name for name, _, _ in wanted], values, strict=True)))
 
+    def _generated(self, parsed: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
+        """EXPLODE beside columns: each row as often as its array has elements."""
+        (number,) = [i for i, e in enumerate(parsed) if _is_generator(e)]
+        generator = parsed[number].unalias()
+        if not isinstance(generator, exp.Explode) or type(generator) is not exp.Explode or generator.expressions:
+            raise NotHere
+        places, elements = _exploded(generator.this, self._rows)
+        name = _name(parsed[number])
+        if name in self.columns:
+            raise NotHere
+        rows = self.table.take(pa.array(places)).append_column(name, elements)
+        schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        repeated = Local(self.sparkSession, schema, lambda: rows)
+        return repeated.selected([_quoted(name) if i == number else text for i, text in enumerate(texts)])
+
+    def first_rows(self, order: Sequence[exp.Expr], ties: Sequence[str], limit: int, offset: int) -> DataFrame:
+        """The first rows in an order, after which come ties; raises ``NotHere`` if that is Spark's work."""
+        rows = self._rows
+        by = [*ordered(order, rows), *(ranks(rows.column(name)) for name in ties)]
+        places = np.lexsort(tuple(reversed(by)))[offset : offset + limit]
+        return self._at(places, self.columns)
+
     def _values(self, parsed: Sequence[exp.Expr], texts: Sequence[str]) -> list[pa.Array]:
         """The values of expressions; those that Arrow does not give are asked of Spark, if the rows are few."""
         rows = self._rows
         values: list[pa.Array | None] = []
         for expression in parsed:
             try:
-                values.append(expressions.computed(expression, rows))
+                values.append(_value(expression, rows))
             except NotHere:
                 values.append(None)
         missing = [i for i, found in enumerate(values) if found is None]
@@ -402,6 +429,29 @@ def _name(expression: exp.Expr) -> str:
     if isinstance(expression, exp.Alias) or (isinstance(expression, exp.Column) and not expression.table):
         return str(expression.alias_or_name)
     raise NotHere
+
+
+def _value(expression: exp.Expr, rows: expressions.Rows) -> pa.Array:
+    inner = expression.unalias()
+    return placed(inner, rows) if isinstance(inner, exp.Window) else expressions.computed(expression, rows)
+
+
+def _is_generator(expression: exp.Expr) -> bool:
+    return isinstance(expression.unalias(), exp.UDTF | exp.Explode)
+
+
+def _exploded(array: exp.Expr, rows: expressions.Rows) -> tuple[Numbers, pa.Array]:
+    """Of each element of the rows' arrays the row that it belongs to, and the element."""
+    if isinstance(array, exp.Array) and array.expressions:
+        options = [expressions.computed(e, rows) for e in array.expressions]
+        kind = widest_of([values.type for values in options])
+        elements = pa.concat_arrays([converted(values, kind) for values in options])
+        order = np.arange(len(elements)).reshape(len(options), rows.count).T.ravel()
+        return np.repeat(np.arange(rows.count), len(options)), elements.take(pa.array(order))
+    values = expressions.computed(array, rows)
+    if not pa.types.is_list(values.type):
+        raise NotHere
+    return pc.list_parent_indices(values).to_numpy(), pc.list_flatten(values)
 
 
 def _plain_column(expression: exp.Expr) -> str | None:
