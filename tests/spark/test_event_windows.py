@@ -155,6 +155,60 @@ def test_what_cannot_be(trades: penstock.Database) -> None:
         trades.advance_watermark("trades", moment(1000))
 
 
+@pytest.mark.parametrize(
+    ("query", "construct"),
+    [
+        ("SELECT DISTINCT COUNT(*) AS n FROM trades GROUP BY TUMBLE(at, INTERVAL 1 SECOND)", "DISTINCT"),
+        ("SELECT date_trunc('second', at) AS s FROM trades GROUP BY 1 ORDER BY s DESC LIMIT 1", "LIMIT"),
+        ("SELECT date_trunc('second', at) AS s FROM trades GROUP BY 1 ORDER BY s DESC OFFSET 1", "OFFSET"),
+        ("SELECT date_trunc('second', at) AS s, SUM(COUNT(*)) OVER () AS n FROM trades GROUP BY 1", r"OVER \(..\)"),
+        (
+            "SELECT date_trunc('second', at) AS s FROM trades GROUP BY 1 QUALIFY ROW_NUMBER() OVER (ORDER BY s) = 1",
+            "QUALIFY",
+        ),
+        ("SELECT COUNT(*) AS n FROM trades GROUP BY ROLLUP (date_trunc('second', at))", "not within ROLLUP"),
+        ("SELECT COUNT(*) AS n FROM trades GROUP BY price, date_trunc('second', at) WITH ROLLUP", "not within ROLLUP"),
+    ],
+)
+def test_what_is_computed_from_several_windows_does_not_wait(
+    trades: penstock.Database, query: str, construct: str
+) -> None:
+    with pytest.raises(penstock.DefinitionError, match=construct):
+        trades.sql(f"CREATE MATERIALIZED VIEW v AS {query} EMIT AFTER WATERMARK")
+
+
+def test_the_newest_window_that_has_ended_is_a_view_over_the_windows(trades: penstock.Database) -> None:
+    """Expected rows are written down here: the oracle shares the text of EMIT AFTER WATERMARK with the product."""
+    trades.sql(f"CREATE MATERIALIZED VIEW counts AS {SECONDS} EMIT AFTER WATERMARK")
+    trades.sql("CREATE MATERIALIZED VIEW newest AS SELECT s, n FROM counts ORDER BY s DESC LIMIT 1")
+    trades.sql("CREATE MATERIALIZED VIEW ever AS SELECT DISTINCT n, SUM(n) OVER () AS total FROM counts")
+    put(trades, (100, 1), (1200, 1), (1300, 1), (2500, 1))
+    trades.refresh()
+    assert [row.n for row in trades.table("newest").collect()] == [2]
+    assert rows(trades, "ever") == [(1, 3), (2, 3)]
+
+
+def test_windows_by_the_short_names_of_units_and_columns_of_one_name(trades: penstock.Database) -> None:
+    for name, unit in (("days", "dd"), ("months", "MON")):
+        trades.sql(
+            f"CREATE MATERIALIZED VIEW {name} AS SELECT DATE_TRUNC('{unit}', at) AS d, COUNT(*) AS n FROM trades "
+            "GROUP BY 1 EMIT AFTER WATERMARK"
+        )
+    trades.sql(
+        "CREATE MATERIALIZED VIEW pairs (p1, p2, n) AS SELECT a.price, b.price, COUNT(*) FROM trades a JOIN trades b "
+        "ON a.at = b.at GROUP BY a.price, b.price, TUMBLE(a.at, INTERVAL 1 SECOND) EMIT AFTER WATERMARK"
+    )
+    day = 24 * 60 * 60 * 1000
+    put(trades, (100, 1), (day + 100, 2))
+    trades.refresh()
+    assert [row.n for row in trades.table("days").collect()] == [1]
+    assert rows(trades, "months") == []
+    assert rows(trades, "pairs") == [(Decimal("1.0"), Decimal("1.0"), 1)]
+    put(trades, (40 * day, 3))
+    trades.refresh()
+    assert [row.n for row in trades.table("months").collect()] == [2]
+
+
 @pytest.mark.parametrize("policy", ["INCREMENTAL STRICT", "FULL"])
 def test_every_policy_shows_the_same_windows(trades: penstock.Database, policy: str) -> None:
     query = "SELECT date_trunc('second', at) AS s, COUNT(*) AS n FROM trades GROUP BY 1 HAVING COUNT(*) > 1"
