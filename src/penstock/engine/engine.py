@@ -10,10 +10,10 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from penstock.catalog import Catalog, HistoryRecord, NodeRecord, World
+from penstock.catalog import Catalog, HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.leases import Leases
-from penstock.engine.consistency import groups_of, hold_back, not_due
+from penstock.engine.consistency import groups_of, hold_back, not_due, together
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
@@ -61,12 +61,15 @@ class Engine:
     def refresh(
         self, names: Iterable[str] | None = None, *, full: bool = False, replayed: Collection[str] = ()
     ) -> Report:
-        """Refresh these views (all without names) and everything upstream of them, in one epoch."""
+        """Refresh these views (all without names) with everything upstream and their groups, in one epoch.
+
+        ``full``: these views are recomputed; what comes with them is maintained.
+        """
         world = self._catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
         started = datetime.now(timezone.utc)
-        nodes = _with_upstream(world, keys)
+        nodes = _with_upstream(world, together(world, keys))
         with Leases(self._catalog, nodes) as held:
             current = _newest(world, self._catalog.world())
             periodic = any(view.options.every is not None for view in current.views.values())
@@ -150,13 +153,13 @@ class Engine:
         amended = _amended(world, definition)
         started = datetime.now(timezone.utc)
         new = [n for n in definition.nodes if n.version is None]
-        nodes = _with_upstream(amended, [view.key])
+        nodes = _with_upstream(amended, together(amended, [view.key]))
         try:
             with Leases(self._catalog, nodes) as held:
                 amended = _amended(self._catalog.world(), definition)
                 result = self._epoch(amended).run(Request(nodes, (), held), self._progress)
-                reports = _view_reports(amended, result)
-                _check_filled(view.name, reports)
+                reports = hold_back(amended, result, _view_reports(amended, result))
+                _check_filled(view, reports)
                 assert result.number is not None
                 result.publication.history = [_history(result, r, amended, started) for r in reports]
                 self._catalog.put_view(
@@ -357,12 +360,20 @@ def _view_reports(world: World, result: Result) -> list[ViewReport]:
     return reports
 
 
-def _check_filled(name: str, reports: list[ViewReport]) -> None:
-    own = next(r for r in reports if r.name == name)
-    if own.status != SUCCEEDED:
-        blamed = next((r for r in reports if r.status == FAILED), own)
-        why = blamed.error or "another process is refreshing a view that it reads. Try again."
-        raise PenstockError(f"view {name!r} was not created: {why}")
+def _check_filled(view: ViewRecord, reports: list[ViewReport]) -> None:
+    own = next(r for r in reports if r.name == view.name)
+    if own.status == SUCCEEDED:
+        return
+    blamed = next((r for r in reports if r.status == FAILED), own)
+    why = (
+        blamed.error or "another process is refreshing a view that it reads, or must advance together with. Try again."
+    )
+    if blamed is not own and blamed.error:
+        why = (
+            f"view {blamed.name!r}, which it reads or must advance together with, failed to refresh: "
+            f"{blamed.error.rstrip('. ')}. Repair that first, or let views advance on their own with CONSISTENCY NONE."
+        )
+    raise PenstockError(f"view {view.name!r} was not created: {why}")
 
 
 def _history(result: Result, report: ViewReport, world: World, started: datetime) -> HistoryRecord:
