@@ -262,6 +262,33 @@ def test_rows_that_are_too_late_are_kept_aside_and_can_be_replayed(trades: penst
     assert_fresh(trades, "all_seconds")
 
 
+def test_what_is_late_for_one_view_is_not_for_another_that_is_created_later(trades: penstock.Database) -> None:
+    """Only what comes after a view was created, or replaced, can be late for it."""
+    create = "MATERIALIZED VIEW {} AS SELECT SUM(price) AS s FROM trades ALLOW LATENESS INTERVAL 1 SECOND"
+    trades.sql("CREATE " + create.format("first"))
+    put(trades, (10_000, 1))
+    trades.refresh()
+    put(trades, (1000, 5))
+    assert trades.refresh()["first"].late == 1
+    trades.sql("CREATE " + create.format("second"))
+    assert rows(trades, "first") == [(Decimal("1.0"),)]
+    assert rows(trades, "second") == [(Decimal("6.0"),)]
+    assert rows(trades, "second_late") == []
+
+    put(trades, (2000, 7))
+    trades.refresh()
+    trades.sql("REPLAY LATE ROWS FOR second")
+    assert rows(trades, "second") == [(Decimal("13.0"),)]
+    assert rows(trades, "first") == [(Decimal("1.0"),)]
+    assert len(rows(trades, "first_late")) == 2
+
+    trades.sql("CREATE OR REPLACE " + create.format("first"))
+    assert rows(trades, "first") == [(Decimal("13.0"),)]
+    assert rows(trades, "first_late") == []
+    put(trades, (3000, 9))
+    assert {name: view.late for name, view in trades.refresh().items()} == {"first": 1, "second": 1}
+
+
 def test_changes_of_rows_that_are_too_old_are_late_too(trades: penstock.Database) -> None:
     put(trades, (500, 1), (1500, 2), (9000, 3))
     trades.sql(f"CREATE MATERIALIZED VIEW late_seconds AS {SECONDS} ALLOW LATENESS INTERVAL '2 seconds'")
