@@ -397,6 +397,21 @@ def test_changes_become_visible_now_and_then(trades: penstock.Database) -> None:
         trades.create_view("v", SECONDS, emit="PERIODICALLY")
 
 
+def test_a_view_that_is_not_due_says_so_though_nodes_under_it_move(trades: penstock.Database) -> None:
+    put(trades, (100, 1))
+    trades.sql(
+        "CREATE MATERIALIZED VIEW seldom AS SELECT price, n FROM (SELECT price, COUNT(*) AS n FROM trades GROUP BY 1) "
+        "WHERE n > 0 EMIT PERIODICALLY INTERVAL 1 DAY"
+    )
+    put(trades, (200, 1))
+    report = trades.refresh()["seldom"]
+    assert (report.action, report.reason, report.rows_inserted) == ("SKIP", "NOT_DUE", 0)
+    assert (trades.history("seldom", 1)[0].action, trades.history("seldom", 1)[0].reason) == ("SKIP", "NOT_DUE")
+    assert rows(trades, "seldom") == [(Decimal("1.0"), 1)]
+    trades.refresh("seldom", full=True)
+    assert_fresh(trades, "seldom")
+
+
 # -- windows that overlap ---------------------------------------------------------------------------------------------
 
 
