@@ -364,6 +364,66 @@ def test_a_reader_of_a_view_that_waits_keeps_its_watermark(trades: penstock.Data
     assert len(rows(trades, "bars")) == 1
 
 
+def test_late_rows_can_be_read_in_every_way_and_written_in_none(trades: penstock.Database) -> None:
+    trades.sql(f"CREATE MATERIALIZED VIEW v AS {SECONDS} ALLOW LATENESS INTERVAL 1 SECOND")
+    put(trades, (10_000, 1))
+    trades.refresh()
+    put(trades, (1000, 5))
+    epoch = trades.refresh().epoch
+    expected = rows(trades, "v_late")
+    assert len(expected) == 1
+    with trades.snapshot() as snapshot:
+        assert sorted(tuple(row) for row in snapshot.sql("SELECT * FROM v_late").collect()) == expected
+    past = trades.sql(f"SELECT COUNT(*) AS n FROM v_late AS OF EPOCH {epoch - 1}")
+    assert not isinstance(past, penstock.Done)
+    assert past.collect()[0].n == 0
+    for statement in ("DESCRIBE v_late", "DESCRIBE HISTORY v_late"):
+        described = trades.sql(statement)
+        assert not isinstance(described, penstock.Done)
+        assert {"at", "price", "__change", "# Late for"} <= {row.col_name for row in described.collect()}
+    trades.sql("SHOW DEPENDENCIES FOR v_late")
+    for statement in (
+        "INSERT INTO v_late SELECT * FROM v_late", "DELETE FROM v_late", "DROP TABLE v_late", "VACUUM v_late",
+        "ALTER TABLE v_late DROP WATERMARK", "DROP TABLE IF EXISTS v_late",
+    ):  # fmt: skip
+        with pytest.raises(penstock.NotSupportedError, match=r"came late for view 'v'.*REPLAY LATE ROWS FOR v"):
+            trades.sql(statement)
+
+
+def test_late_rows_of_two_tables_are_read_apart(trades: penstock.Database) -> None:
+    trades.sql("CREATE TABLE news (seen TIMESTAMP, price DECIMAL(6,1), text STRING, WATERMARK FOR seen AS seen)")
+    trades.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT t.at, n.seen, n.text FROM trades t JOIN news n ON t.price = n.price "
+        "ALLOW LATENESS INTERVAL 1 SECOND"
+    )
+    put(trades, (10_000, 1))
+    trades.sql(f"INSERT INTO news VALUES ({at(20_000)}, 1.0, 'a')")
+    trades.refresh()
+    put(trades, (1000, 1))
+    trades.sql(f"INSERT INTO news VALUES ({at(15_000)}, 1.0, 'b')")
+    assert trades.refresh()["v"].late == 2
+    with pytest.raises(penstock.NotFoundError, match=r"Read v_late_[a-z]* or v_late_[a-z]*"):
+        trades.table("v_late")
+    assert [row.text for row in trades.table("v_late_news").collect()] == ["b"]
+    assert [row.price for row in trades.table("v_late_trades").collect()] == [Decimal("1.0")]
+
+
+def test_names_of_late_rows_are_taken_and_a_view_without_rows_has_none_yet(trades: penstock.Database) -> None:
+    lateness = "ALLOW LATENESS INTERVAL 1 SECOND"
+    trades.sql("CREATE TABLE w_late (i INT)")
+    with pytest.raises(penstock.AlreadyExistsError, match="would keep its late rows as 'w_late', and a table has"):
+        trades.sql(f"CREATE MATERIALIZED VIEW w AS {SECONDS} {lateness}")
+    trades.sql(f"CREATE MATERIALIZED VIEW v AS {SECONDS} {lateness} WITH NO DATA")
+    for statement in ("CREATE TABLE v_late (i INT)", f"CREATE MATERIALIZED VIEW v_late AS {SECONDS}"):
+        with pytest.raises(penstock.AlreadyExistsError, match="taken by the rows that come late for view 'v'"):
+            trades.sql(statement)
+    for statement in ("SELECT * FROM v_late", "REPLAY LATE ROWS FOR v"):
+        with pytest.raises(penstock.DefinitionError, match="Run REFRESH MATERIALIZED VIEW v"):
+            trades.sql(statement)
+    trades.refresh("v")
+    assert rows(trades, "v_late") == []
+
+
 def test_lateness_that_cannot_be(trades: penstock.Database) -> None:
     trades.sql("CREATE TABLE plain (at TIMESTAMP, price INT)")
     with pytest.raises(penstock.DefinitionError, match="ALLOW LATENESS needs a table with a watermark"):

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from penstock.catalog import Catalog, HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.leases import Leases
+from penstock.catalog.records import LATE, late_names
 from penstock.engine.consistency import groups_of, hold_back, not_due, together
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
@@ -56,6 +57,11 @@ class Engine:
         late = {node for node in view.nodes if world.nodes[node].details.get("late")}
         if not late:
             raise DefinitionError(f"view {view.name!r} has no late rows: it was created without ALLOW LATENESS.")
+        if world.nodes[view.key].version is None:
+            raise DefinitionError(
+                f"view {view.name!r} has no rows yet, late or not: it was created WITH NO DATA. "
+                f"Run REFRESH MATERIALIZED VIEW {view.name}."
+            )
         return self.refresh([name], replayed=late)
 
     def refresh(
@@ -127,6 +133,7 @@ class Engine:
         key = statement.name.lower()
         if key in world.tables:
             raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
+        world.check_not_late(statement.name)
         exists = key in world.views
         if exists and statement.if_not_exists:
             return None
@@ -136,6 +143,7 @@ class Engine:
                 "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
             )
         definition = self.define(world, statement)
+        _check_late_names(world, definition)
         self._check_cycle(world, definition)
         if exists:
             self._check_readers(world, definition)
@@ -335,6 +343,18 @@ def _with_upstream(world: World, keys: Iterable[str]) -> list[str]:
     graph = world.nodes_graph()
     wanted = {node for key in keys for node in world.views[key].nodes}
     return graph.order((wanted | graph.ancestors(wanted)) - set(world.tables))
+
+
+def _check_late_names(world: World, definition: Definition) -> None:
+    """The names by which the view's late rows will be read must be free."""
+    names = late_names(definition.view.key, definition.nodes)
+    for name in [definition.view.key + LATE, *names] if names else []:
+        if name in world.tables or name in world.views:
+            kind = "table" if name in world.tables else "materialized view"
+            raise AlreadyExistsError(
+                f"view {definition.view.name!r} would keep its late rows as {name!r}, and a {kind} has that name. "
+                "Choose another name for the view."
+            )
 
 
 def _amended(world: World, definition: Definition) -> World:
