@@ -407,9 +407,10 @@ class Database:
         return run_past(self.spark, self._catalog, text, lambda world, key: newest(self.spark, world, key))
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
-        if statement.verb == "DESCRIBE" and statement.target.lower() in self._catalog.world().views:
+        world = self._catalog.world()
+        if statement.verb == "DESCRIBE" and world.resolve(statement.target) not in world.tables:
             return self._show(s.DescribeView(statement.text, statement.target))
-        if statement.verb == "VACUUM" and statement.target.lower() in self._catalog.world().views:
+        if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.vacuum(statement.target))
         result = self._tables.run(statement)
         if statement.returns_rows:

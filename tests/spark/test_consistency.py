@@ -65,6 +65,47 @@ def test_a_diamond_is_published_whole_or_not_at_all(sales: penstock.Database) ->
     assert rows(sales, "averages") == [("eu", 15.0), ("us", 40.0)]
 
 
+def frontiers(db: penstock.Database) -> dict[str, dict[str, int]]:
+    return {status.name: status.frontier for status in db.status() if status.name in NAMES}
+
+
+def test_a_member_of_a_diamond_is_never_refreshed_alone(sales: penstock.Database) -> None:
+    create(sales)
+    before = {name: rows(sales, name) for name in NAMES}
+    fail(sales)
+    for full in (False, True):
+        with pytest.raises(RefreshError, match="'counts' failed to refresh") as failure:
+            sales.refresh("totals", full=full)
+        assert failure.value.report["totals"].reason == "GROUP_FAILED"
+    with pytest.raises(
+        penstock.PenstockError, match="view 'sums' was not created: view 'counts', which it reads or must"
+    ):
+        sales.sql("CREATE MATERIALIZED VIEW sums AS SELECT SUM(total) AS s FROM totals")
+    assert {name: rows(sales, name) for name in NAMES} == before
+
+    sales.sql("UPDATE orders SET note = '7' WHERE id = 4")
+    report = sales.refresh("totals", full=True)
+    assert {name: report[name].action for name in report} == {
+        "totals": "FULL", "counts": "INCREMENTAL", "averages": "INCREMENTAL",
+    }  # fmt: skip
+    sales.sql("INSERT INTO orders VALUES (5, 'us', 40, '1')")
+    created = sales.sql("CREATE MATERIALIZED VIEW sums AS SELECT SUM(total) AS s FROM totals")
+    assert isinstance(created, penstock.Done)
+    for name in (*NAMES, "sums"):
+        assert_fresh(sales, name)
+    assert len({tuple(versions.items()) for versions in frontiers(sales).values()}) == 1
+
+
+def test_replacing_a_member_of_a_diamond_brings_the_others_along(sales: penstock.Database) -> None:
+    create(sales)
+    fail(sales)
+    sales.sql("CREATE OR REPLACE MATERIALIZED VIEW counts AS SELECT region, COUNT(*) AS n FROM orders GROUP BY region")
+    for name in NAMES:
+        assert_fresh(sales, name)
+    assert rows(sales, "averages") == [("eu", 15.0), ("us", 40.0)]
+    assert len({tuple(versions.items()) for versions in frontiers(sales).values()}) == 1
+
+
 @pytest.mark.parametrize("how", ["of the convergence", "of one", "as a setting"])
 def test_without_consistency_views_are_published_one_by_one(sales: penstock.Database, how: str) -> None:
     create(

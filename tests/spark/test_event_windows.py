@@ -155,6 +155,60 @@ def test_what_cannot_be(trades: penstock.Database) -> None:
         trades.advance_watermark("trades", moment(1000))
 
 
+@pytest.mark.parametrize(
+    ("query", "construct"),
+    [
+        ("SELECT DISTINCT COUNT(*) AS n FROM trades GROUP BY TUMBLE(at, INTERVAL 1 SECOND)", "DISTINCT"),
+        ("SELECT date_trunc('second', at) AS s FROM trades GROUP BY 1 ORDER BY s DESC LIMIT 1", "LIMIT"),
+        ("SELECT date_trunc('second', at) AS s FROM trades GROUP BY 1 ORDER BY s DESC OFFSET 1", "OFFSET"),
+        ("SELECT date_trunc('second', at) AS s, SUM(COUNT(*)) OVER () AS n FROM trades GROUP BY 1", r"OVER \(..\)"),
+        (
+            "SELECT date_trunc('second', at) AS s FROM trades GROUP BY 1 QUALIFY ROW_NUMBER() OVER (ORDER BY s) = 1",
+            "QUALIFY",
+        ),
+        ("SELECT COUNT(*) AS n FROM trades GROUP BY ROLLUP (date_trunc('second', at))", "not within ROLLUP"),
+        ("SELECT COUNT(*) AS n FROM trades GROUP BY price, date_trunc('second', at) WITH ROLLUP", "not within ROLLUP"),
+    ],
+)
+def test_what_is_computed_from_several_windows_does_not_wait(
+    trades: penstock.Database, query: str, construct: str
+) -> None:
+    with pytest.raises(penstock.DefinitionError, match=construct):
+        trades.sql(f"CREATE MATERIALIZED VIEW v AS {query} EMIT AFTER WATERMARK")
+
+
+def test_the_newest_window_that_has_ended_is_a_view_over_the_windows(trades: penstock.Database) -> None:
+    """Expected rows are written down here: the oracle shares the text of EMIT AFTER WATERMARK with the product."""
+    trades.sql(f"CREATE MATERIALIZED VIEW counts AS {SECONDS} EMIT AFTER WATERMARK")
+    trades.sql("CREATE MATERIALIZED VIEW newest AS SELECT s, n FROM counts ORDER BY s DESC LIMIT 1")
+    trades.sql("CREATE MATERIALIZED VIEW ever AS SELECT DISTINCT n, SUM(n) OVER () AS total FROM counts")
+    put(trades, (100, 1), (1200, 1), (1300, 1), (2500, 1))
+    trades.refresh()
+    assert [row.n for row in trades.table("newest").collect()] == [2]
+    assert rows(trades, "ever") == [(1, 3), (2, 3)]
+
+
+def test_windows_by_the_short_names_of_units_and_columns_of_one_name(trades: penstock.Database) -> None:
+    for name, unit in (("days", "dd"), ("months", "MON")):
+        trades.sql(
+            f"CREATE MATERIALIZED VIEW {name} AS SELECT DATE_TRUNC('{unit}', at) AS d, COUNT(*) AS n FROM trades "
+            "GROUP BY 1 EMIT AFTER WATERMARK"
+        )
+    trades.sql(
+        "CREATE MATERIALIZED VIEW pairs (p1, p2, n) AS SELECT a.price, b.price, COUNT(*) FROM trades a JOIN trades b "
+        "ON a.at = b.at GROUP BY a.price, b.price, TUMBLE(a.at, INTERVAL 1 SECOND) EMIT AFTER WATERMARK"
+    )
+    day = 24 * 60 * 60 * 1000
+    put(trades, (100, 1), (day + 100, 2))
+    trades.refresh()
+    assert [row.n for row in trades.table("days").collect()] == [1]
+    assert rows(trades, "months") == []
+    assert rows(trades, "pairs") == [(Decimal("1.0"), Decimal("1.0"), 1)]
+    put(trades, (40 * day, 3))
+    trades.refresh()
+    assert [row.n for row in trades.table("months").collect()] == [2]
+
+
 @pytest.mark.parametrize("policy", ["INCREMENTAL STRICT", "FULL"])
 def test_every_policy_shows_the_same_windows(trades: penstock.Database, policy: str) -> None:
     query = "SELECT date_trunc('second', at) AS s, COUNT(*) AS n FROM trades GROUP BY 1 HAVING COUNT(*) > 1"
@@ -206,6 +260,33 @@ def test_rows_that_are_too_late_are_kept_aside_and_can_be_replayed(trades: penst
     assert seconds(trades) == seconds(trades, "all_seconds")
     assert trades.table("late_seconds_late").count() == 0
     assert_fresh(trades, "all_seconds")
+
+
+def test_what_is_late_for_one_view_is_not_for_another_that_is_created_later(trades: penstock.Database) -> None:
+    """Only what comes after a view was created, or replaced, can be late for it."""
+    create = "MATERIALIZED VIEW {} AS SELECT SUM(price) AS s FROM trades ALLOW LATENESS INTERVAL 1 SECOND"
+    trades.sql("CREATE " + create.format("first"))
+    put(trades, (10_000, 1))
+    trades.refresh()
+    put(trades, (1000, 5))
+    assert trades.refresh()["first"].late == 1
+    trades.sql("CREATE " + create.format("second"))
+    assert rows(trades, "first") == [(Decimal("1.0"),)]
+    assert rows(trades, "second") == [(Decimal("6.0"),)]
+    assert rows(trades, "second_late") == []
+
+    put(trades, (2000, 7))
+    trades.refresh()
+    trades.sql("REPLAY LATE ROWS FOR second")
+    assert rows(trades, "second") == [(Decimal("13.0"),)]
+    assert rows(trades, "first") == [(Decimal("1.0"),)]
+    assert len(rows(trades, "first_late")) == 2
+
+    trades.sql("CREATE OR REPLACE " + create.format("first"))
+    assert rows(trades, "first") == [(Decimal("13.0"),)]
+    assert rows(trades, "first_late") == []
+    put(trades, (3000, 9))
+    assert {name: view.late for name, view in trades.refresh().items()} == {"first": 1, "second": 1}
 
 
 def test_changes_of_rows_that_are_too_old_are_late_too(trades: penstock.Database) -> None:
@@ -283,6 +364,66 @@ def test_a_reader_of_a_view_that_waits_keeps_its_watermark(trades: penstock.Data
     assert len(rows(trades, "bars")) == 1
 
 
+def test_late_rows_can_be_read_in_every_way_and_written_in_none(trades: penstock.Database) -> None:
+    trades.sql(f"CREATE MATERIALIZED VIEW v AS {SECONDS} ALLOW LATENESS INTERVAL 1 SECOND")
+    put(trades, (10_000, 1))
+    trades.refresh()
+    put(trades, (1000, 5))
+    epoch = trades.refresh().epoch
+    expected = rows(trades, "v_late")
+    assert len(expected) == 1
+    with trades.snapshot() as snapshot:
+        assert sorted(tuple(row) for row in snapshot.sql("SELECT * FROM v_late").collect()) == expected
+    past = trades.sql(f"SELECT COUNT(*) AS n FROM v_late AS OF EPOCH {epoch - 1}")
+    assert not isinstance(past, penstock.Done)
+    assert past.collect()[0].n == 0
+    for statement in ("DESCRIBE v_late", "DESCRIBE HISTORY v_late"):
+        described = trades.sql(statement)
+        assert not isinstance(described, penstock.Done)
+        assert {"at", "price", "__change", "# Late for"} <= {row.col_name for row in described.collect()}
+    trades.sql("SHOW DEPENDENCIES FOR v_late")
+    for statement in (
+        "INSERT INTO v_late SELECT * FROM v_late", "DELETE FROM v_late", "DROP TABLE v_late", "VACUUM v_late",
+        "ALTER TABLE v_late DROP WATERMARK", "DROP TABLE IF EXISTS v_late",
+    ):  # fmt: skip
+        with pytest.raises(penstock.NotSupportedError, match=r"came late for view 'v'.*REPLAY LATE ROWS FOR v"):
+            trades.sql(statement)
+
+
+def test_late_rows_of_two_tables_are_read_apart(trades: penstock.Database) -> None:
+    trades.sql("CREATE TABLE news (seen TIMESTAMP, price DECIMAL(6,1), text STRING, WATERMARK FOR seen AS seen)")
+    trades.sql(
+        "CREATE MATERIALIZED VIEW v AS SELECT t.at, n.seen, n.text FROM trades t JOIN news n ON t.price = n.price "
+        "ALLOW LATENESS INTERVAL 1 SECOND"
+    )
+    put(trades, (10_000, 1))
+    trades.sql(f"INSERT INTO news VALUES ({at(20_000)}, 1.0, 'a')")
+    trades.refresh()
+    put(trades, (1000, 1))
+    trades.sql(f"INSERT INTO news VALUES ({at(15_000)}, 1.0, 'b')")
+    assert trades.refresh()["v"].late == 2
+    with pytest.raises(penstock.NotFoundError, match=r"Read v_late_[a-z]* or v_late_[a-z]*"):
+        trades.table("v_late")
+    assert [row.text for row in trades.table("v_late_news").collect()] == ["b"]
+    assert [row.price for row in trades.table("v_late_trades").collect()] == [Decimal("1.0")]
+
+
+def test_names_of_late_rows_are_taken_and_a_view_without_rows_has_none_yet(trades: penstock.Database) -> None:
+    lateness = "ALLOW LATENESS INTERVAL 1 SECOND"
+    trades.sql("CREATE TABLE w_late (i INT)")
+    with pytest.raises(penstock.AlreadyExistsError, match="would keep its late rows as 'w_late', and a table has"):
+        trades.sql(f"CREATE MATERIALIZED VIEW w AS {SECONDS} {lateness}")
+    trades.sql(f"CREATE MATERIALIZED VIEW v AS {SECONDS} {lateness} WITH NO DATA")
+    for statement in ("CREATE TABLE v_late (i INT)", f"CREATE MATERIALIZED VIEW v_late AS {SECONDS}"):
+        with pytest.raises(penstock.AlreadyExistsError, match="taken by the rows that come late for view 'v'"):
+            trades.sql(statement)
+    for statement in ("SELECT * FROM v_late", "REPLAY LATE ROWS FOR v"):
+        with pytest.raises(penstock.DefinitionError, match="Run REFRESH MATERIALIZED VIEW v"):
+            trades.sql(statement)
+    trades.refresh("v")
+    assert rows(trades, "v_late") == []
+
+
 def test_lateness_that_cannot_be(trades: penstock.Database) -> None:
     trades.sql("CREATE TABLE plain (at TIMESTAMP, price INT)")
     with pytest.raises(penstock.DefinitionError, match="ALLOW LATENESS needs a table with a watermark"):
@@ -314,6 +455,21 @@ def test_changes_become_visible_now_and_then(trades: penstock.Database) -> None:
     assert len(rows(trades, "seldom")) == 1
     with pytest.raises(penstock.DefinitionError, match="goes with emit_every"):
         trades.create_view("v", SECONDS, emit="PERIODICALLY")
+
+
+def test_a_view_that_is_not_due_says_so_though_nodes_under_it_move(trades: penstock.Database) -> None:
+    put(trades, (100, 1))
+    trades.sql(
+        "CREATE MATERIALIZED VIEW seldom AS SELECT price, n FROM (SELECT price, COUNT(*) AS n FROM trades GROUP BY 1) "
+        "WHERE n > 0 EMIT PERIODICALLY INTERVAL 1 DAY"
+    )
+    put(trades, (200, 1))
+    report = trades.refresh()["seldom"]
+    assert (report.action, report.reason, report.rows_inserted) == ("SKIP", "NOT_DUE", 0)
+    assert (trades.history("seldom", 1)[0].action, trades.history("seldom", 1)[0].reason) == ("SKIP", "NOT_DUE")
+    assert rows(trades, "seldom") == [(Decimal("1.0"), 1)]
+    trades.refresh("seldom", full=True)
+    assert_fresh(trades, "seldom")
 
 
 # -- windows that overlap ---------------------------------------------------------------------------------------------

@@ -64,5 +64,27 @@ def test_a_mistake_in_such_a_clause_is_a_syntax_error(clause: str) -> None:
         parse(f"CREATE MATERIALIZED VIEW v AS SELECT a FROM t {clause}")
 
 
+@pytest.mark.parametrize("clause", ["EMIT NEVER", "EMIT AFTER WATERMARK EMIT ON UPDATE"])
+def test_the_choices_of_emit_are_named(clause: str) -> None:
+    with pytest.raises(SqlError, match="AFTER WATERMARK, ON UPDATE or PERIODICALLY INTERVAL"):
+        parse(f"CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM t GROUP BY a {clause}")
+    parse("CREATE MATERIALIZED VIEW v AS SELECT emit FROM t WHERE emit > 1 EMIT ON UPDATE")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO t SELECT * FROM v AS OF EPOCH 1",
+        "CREATE TABLE t AS SELECT * FROM v AS OF EPOCH 1",
+        "MERGE INTO t USING v AS OF EPOCH 3 x ON t.a = x.a WHEN MATCHED THEN DELETE",
+        "DELETE FROM t WHERE a IN (SELECT a FROM v AS OF TIMESTAMP '2026-01-01')",
+    ],
+)
+def test_the_past_is_for_queries(statement: str) -> None:
+    with pytest.raises(SqlError, match="AS OF is for queries, and this statement writes"):
+        parse(statement)
+    parse("INSERT INTO t SELECT * FROM u VERSION AS OF 3")
+
+
 def test_a_column_called_watermark_is_a_column() -> None:
     parse("CREATE TABLE t (watermark INT, other INT)")

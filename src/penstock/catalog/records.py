@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from penstock.errors import NotFoundError
+from penstock.errors import AlreadyExistsError, NotFoundError
 from penstock.graph import Dag
 from penstock.sql.statements import USUAL, Options, Watermark
 
@@ -138,20 +138,44 @@ class World:
         """Tables and nodes, as they are maintained."""
         return Dag({**dict.fromkeys(self.tables, ()), **{name: node.inputs for name, node in self.nodes.items()}})
 
-    def late_nodes(self, name: str) -> tuple[NodeRecord, ...]:
-        """The nodes that keep a view's late rows; ``name`` is the view's with ``_late`` behind it."""
-        view = self.views.get(name.lower().removesuffix(LATE)) if name.lower().endswith(LATE) else None
-        found = (self.nodes[node] for node in view.nodes) if view is not None else ()
-        return tuple(node for node in found if node.details.get("late"))
+    def late_nodes(self, view: ViewRecord) -> dict[str, NodeRecord]:
+        """What keeps a view's late rows, by the name to read it by: with several tables, that of the table is in it."""
+        nodes = [self.nodes[name] for name in view.nodes if name in self.nodes]
+        return late_names(view.key, nodes)
+
+    def late_node(self, name: str) -> tuple[ViewRecord, NodeRecord] | None:
+        """The view that a name of late rows belongs to, and the node that keeps them."""
+        for view in self.views.values():
+            if view.options.lateness is not None and name.lower().startswith(view.key + LATE):
+                node = self.late_nodes(view).get(name.lower())
+                if node is not None:
+                    return view, node
+        return None
+
+    def check_not_late(self, name: str) -> None:
+        """A table or view cannot have the name by which a view's late rows are read."""
+        for view in self.views.values():
+            if view.options.lateness is not None and name.lower() in {view.key + LATE, *self.late_nodes(view)}:
+                raise AlreadyExistsError(
+                    f"the name {name!r} is taken by the rows that come late for view {view.name!r}. "
+                    "Choose another name."
+                )
 
     def resolve(self, name: str) -> str:
         """The key of a table or view, or of a view's late rows."""
         key = name.lower()
-        if key not in self.tables and key not in self.views and not self.late_nodes(key):
-            known = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
-            hint = f" Known are: {', '.join(known[:20])}." if known else " There are none yet."
-            raise NotFoundError(f"there is no table or view {name!r}.{hint}")
-        return key
+        if key in self.tables or key in self.views or self.late_node(key) is not None:
+            return key
+        view = self.views.get(key.removesuffix(LATE)) if key.endswith(LATE) else None
+        several = self.late_nodes(view) if view is not None else {}
+        if view is not None and several:
+            raise NotFoundError(
+                f"there is no {name!r}: rows come late for view {view.name!r} in several tables. "
+                f"Read {' or '.join(several)}."
+            )
+        known = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
+        hint = f" Known are: {', '.join(known[:20])}." if known else " There are none yet."
+        raise NotFoundError(f"there is no table or view {name!r}.{hint}")
 
     def view_key(self, name: str) -> str:
         """The key of a materialized view."""
@@ -166,6 +190,14 @@ class World:
     def display_name(self, key: str) -> str:
         record = self.tables.get(key) or self.views.get(key)
         return record.name if record else key
+
+
+def late_names(view: str, nodes: Iterable[NodeRecord]) -> dict[str, NodeRecord]:
+    """The names by which the late rows of a view are read."""
+    late = [node for node in nodes if node.details.get("late")]
+    if len(late) == 1:
+        return {view + LATE: late[0]}
+    return {f"{view}{LATE}_{node.inputs[0]}": node for node in late}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ The groups themselves are found in ``graph.groups``. Here they meet the catalog 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
@@ -28,6 +28,20 @@ def groups_of(world: World) -> list[Group]:
     """Every view in one group; those with CONSISTENCY NONE stand alone."""
     free = {key for key in world.views if consistency(world, key) == NONE}
     return groups(world.views_graph(), set(world.views), free)
+
+
+def together(world: World, keys: Iterable[str]) -> set[str]:
+    """These views, all that they read, and what must advance together with one of those, with what it reads."""
+    graph = world.views_graph()
+    group_of = {key: group.members for group in groups_of(world) for key in group.members}
+    found: set[str] = set()
+    pending = list(keys)
+    while pending:
+        key = pending.pop()
+        if key in world.views and key not in found:
+            found.add(key)
+            pending += [*graph.inputs(key), *group_of[key]]
+    return found
 
 
 def schedule_policy(world: World, group: Group) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime, timezone
@@ -108,7 +109,8 @@ def _lateness(world: World, statement: CreateView, reads: tuple[str, ...]) -> tu
     if allowed is None:
         return ()
     tables = [world.tables[key] for key in reads if key in world.tables]
-    found = tuple(Lateness(t.key, t.watermark.column, allowed) for t in tables if t.watermark is not None)
+    owner = f"{statement.name.lower()} {uuid.uuid4().hex}"
+    found = tuple(Lateness(t.key, t.watermark.column, allowed, owner) for t in tables if t.watermark is not None)
     if not found:
         raise DefinitionError(
             f"view {statement.name!r}: ALLOW LATENESS needs a table with a watermark among those that the view reads. "

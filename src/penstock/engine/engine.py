@@ -10,10 +10,11 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from penstock.catalog import Catalog, HistoryRecord, NodeRecord, World
+from penstock.catalog import Catalog, HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.leases import Leases
-from penstock.engine.consistency import groups_of, hold_back, not_due
+from penstock.catalog.records import LATE, late_names
+from penstock.engine.consistency import groups_of, hold_back, not_due, together
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
@@ -56,17 +57,25 @@ class Engine:
         late = {node for node in view.nodes if world.nodes[node].details.get("late")}
         if not late:
             raise DefinitionError(f"view {view.name!r} has no late rows: it was created without ALLOW LATENESS.")
+        if world.nodes[view.key].version is None:
+            raise DefinitionError(
+                f"view {view.name!r} has no rows yet, late or not: it was created WITH NO DATA. "
+                f"Run REFRESH MATERIALIZED VIEW {view.name}."
+            )
         return self.refresh([name], replayed=late)
 
     def refresh(
         self, names: Iterable[str] | None = None, *, full: bool = False, replayed: Collection[str] = ()
     ) -> Report:
-        """Refresh these views (all without names) and everything upstream of them, in one epoch."""
+        """Refresh these views (all without names) with everything upstream and their groups, in one epoch.
+
+        ``full``: these views are recomputed; what comes with them is maintained.
+        """
         world = self._catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
         started = datetime.now(timezone.utc)
-        nodes = _with_upstream(world, keys)
+        nodes = _with_upstream(world, together(world, keys))
         with Leases(self._catalog, nodes) as held:
             current = _newest(world, self._catalog.world())
             periodic = any(view.options.every is not None for view in current.views.values())
@@ -124,6 +133,7 @@ class Engine:
         key = statement.name.lower()
         if key in world.tables:
             raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
+        world.check_not_late(statement.name)
         exists = key in world.views
         if exists and statement.if_not_exists:
             return None
@@ -133,6 +143,7 @@ class Engine:
                 "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
             )
         definition = self.define(world, statement)
+        _check_late_names(world, definition)
         self._check_cycle(world, definition)
         if exists:
             self._check_readers(world, definition)
@@ -150,13 +161,13 @@ class Engine:
         amended = _amended(world, definition)
         started = datetime.now(timezone.utc)
         new = [n for n in definition.nodes if n.version is None]
-        nodes = _with_upstream(amended, [view.key])
+        nodes = _with_upstream(amended, together(amended, [view.key]))
         try:
             with Leases(self._catalog, nodes) as held:
                 amended = _amended(self._catalog.world(), definition)
                 result = self._epoch(amended).run(Request(nodes, (), held), self._progress)
-                reports = _view_reports(amended, result)
-                _check_filled(view.name, reports)
+                reports = hold_back(amended, result, _view_reports(amended, result))
+                _check_filled(view, reports)
                 assert result.number is not None
                 result.publication.history = [_history(result, r, amended, started) for r in reports]
                 self._catalog.put_view(
@@ -334,6 +345,18 @@ def _with_upstream(world: World, keys: Iterable[str]) -> list[str]:
     return graph.order((wanted | graph.ancestors(wanted)) - set(world.tables))
 
 
+def _check_late_names(world: World, definition: Definition) -> None:
+    """The names by which the view's late rows will be read must be free."""
+    names = late_names(definition.view.key, definition.nodes)
+    for name in [definition.view.key + LATE, *names] if names else []:
+        if name in world.tables or name in world.views:
+            kind = "table" if name in world.tables else "materialized view"
+            raise AlreadyExistsError(
+                f"view {definition.view.name!r} would keep its late rows as {name!r}, and a {kind} has that name. "
+                "Choose another name for the view."
+            )
+
+
 def _amended(world: World, definition: Definition) -> World:
     """The catalog as it will be with a new view in it; what the view shares with others is as it is now.
 
@@ -353,7 +376,7 @@ def _amended(world: World, definition: Definition) -> World:
 def _newest(world: World, fresh: World) -> World:
     """Another process may have published between reading the catalog and taking the leases."""
     nodes = {name: fresh.nodes.get(name, node) for name, node in world.nodes.items()}
-    return replace(world, nodes=nodes, frontiers=fresh.frontiers)
+    return replace(world, nodes=nodes, frontiers=fresh.frontiers, watermarks=fresh.watermarks)
 
 
 def _view_reports(world: World, result: Result) -> list[ViewReport]:
@@ -365,12 +388,20 @@ def _view_reports(world: World, result: Result) -> list[ViewReport]:
     return reports
 
 
-def _check_filled(name: str, reports: list[ViewReport]) -> None:
-    own = next(r for r in reports if r.name == name)
-    if own.status != SUCCEEDED:
-        blamed = next((r for r in reports if r.status == FAILED), own)
-        why = blamed.error or "another process is refreshing a view that it reads. Try again."
-        raise PenstockError(f"view {name!r} was not created: {why}")
+def _check_filled(view: ViewRecord, reports: list[ViewReport]) -> None:
+    own = next(r for r in reports if r.name == view.name)
+    if own.status == SUCCEEDED:
+        return
+    blamed = next((r for r in reports if r.status == FAILED), own)
+    why = (
+        blamed.error or "another process is refreshing a view that it reads, or must advance together with. Try again."
+    )
+    if blamed is not own and blamed.error:
+        why = (
+            f"view {blamed.name!r}, which it reads or must advance together with, failed to refresh: "
+            f"{blamed.error.rstrip('. ')}. Repair that first, or let views advance on their own with CONSISTENCY NONE."
+        )
+    raise PenstockError(f"view {view.name!r} was not created: {why}")
 
 
 def _history(result: Result, report: ViewReport, world: World, started: datetime) -> HistoryRecord:

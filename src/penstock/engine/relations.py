@@ -94,10 +94,15 @@ def newest(spark: SparkSession, world: World, key: str) -> DataFrame:
 
 def late_rows(spark: SparkSession, world: World, key: str) -> DataFrame:
     """The rows that came too late for a view; ``__change`` says how many copies came, or went (below zero)."""
-    nodes = [node for node in world.late_nodes(key) if node.version is not None]
-    if len(nodes) != 1:
-        raise DefinitionError(f"{key!r} would be the late rows of several tables, which have no columns in common.")
-    return read_snapshot(spark, Snapshot(nodes[0].path, nodes[0].version))
+    found = world.late_node(key)
+    assert found is not None
+    view, node = found
+    if node.version is None:
+        raise DefinitionError(
+            f"{key!r} has no rows yet: view {view.name!r} was created WITH NO DATA. "
+            f"Run REFRESH MATERIALIZED VIEW {view.name}."
+        )
+    return read_snapshot(spark, Snapshot(node.path, node.version))
 
 
 def spark_plan(frame: DataFrame, mode: str) -> str:

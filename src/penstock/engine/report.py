@@ -101,13 +101,15 @@ class Report(Mapping[str, ViewReport]):
 def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
     """A view's report from that of its visible node and those of the hidden nodes under it.
 
-    The weightiest action is the view's: one recomputed node makes the refresh a recomputation, whatever came after.
+    The weightiest action is the view's: one recomputed node makes the refresh a recomputation, whatever came after. But
+    a view that is skipped, because it is not due, stays as it was, though nodes under it move.
     """
     broken = next((r for r in hidden if r.status == FAILED), None)
     if broken is not None:
         own = replace(own, status=FAILED, action=broken.action, reason=broken.reason, error=broken.error)
     heaviest = max([own, *hidden], key=lambda r: _WEIGHT[r.action])
-    leading = heaviest if own.status == SUCCEEDED and _WEIGHT[heaviest.action] > _WEIGHT[own.action] else own
+    touched = own.status == SUCCEEDED and own.action != "SKIP"
+    leading = heaviest if touched and _WEIGHT[heaviest.action] > _WEIGHT[own.action] else own
     every = [own, *hidden]
     estimates = [r.estimate for r in every if r.estimate is not None]
     return ViewReport(

@@ -13,8 +13,8 @@ from types import TracebackType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.catalog import Catalog, Moment, World
-from penstock.engine.relations import published, read_keys, run_query
+from penstock.catalog import Catalog, Moment, NodeRecord, ViewRecord, World
+from penstock.engine.relations import late_rows, published, read_keys, run_query
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.sql.as_of import Past, find_past
@@ -63,16 +63,22 @@ class Reader:
         world = self.moment.world
         if key in world.views:
             return self._view(key)
+        late = world.late_node(key)
+        if late is not None:
+            self._check_there(late[0], late[1])
+            return late_rows(self.spark(), world, key)
         return read_snapshot(self.spark(), self._table(key))
 
     def _view(self, key: str) -> DataFrame:
         world = self.moment.world
-        if world.nodes[key].version is None:
-            raise NotFoundError(
-                f"view {world.views[key].name!r} has no rows at epoch {self.moment.epoch}: it was created or replaced "
-                "later."
-            )
+        self._check_there(world.views[key], world.nodes[key])
         return published(self.spark(), world, key)
+
+    def _check_there(self, view: ViewRecord, node: NodeRecord) -> None:
+        if node.version is None:
+            raise NotFoundError(
+                f"view {view.name!r} has no rows at epoch {self.moment.epoch}: it was created or replaced later."
+            )
 
     def _table(self, key: str) -> Snapshot:
         table = self.moment.world.tables[key]

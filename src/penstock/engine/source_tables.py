@@ -51,6 +51,7 @@ class SourceTables:
             if statement.if_not_exists:
                 return False
             raise AlreadyExistsError(f"table {statement.name!r} exists already. Use IF NOT EXISTS or another name.")
+        world.check_not_late(statement.name)
         if statement.location is not None and is_table(_absolute(statement.location)):
             self.register(statement.name, statement.location, statement.columns, statement.watermark)
             return True
@@ -85,6 +86,7 @@ class SourceTables:
 
     def register(self, name: str, path: str, columns: str = "", watermark: Watermark | None = None) -> None:
         """Make an existing Delta table known under a name. It is taken as it is."""
+        self._catalog.world().check_not_late(name)
         path = _absolute(path)
         found = schema_of(Snapshot(path))
         if columns:
@@ -134,6 +136,7 @@ class SourceTables:
         key = world.resolve(name)
         if key in world.views:
             raise NotSupportedError(f"{name!r} is a view: its watermark is that of the tables that it reads.")
+        _refuse_late(world, key)
         return world.tables[key]
 
     def drop(self, name: str, *, if_exists: bool) -> bool:
@@ -143,8 +146,9 @@ class SourceTables:
         if key not in world.tables:
             if key in world.views:
                 raise NotFoundError(f"{name!r} is a materialized view. Use DROP MATERIALIZED VIEW {name}.")
-            if if_exists:
+            if if_exists and world.late_node(key) is None:
                 return False
+            _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
         self._catalog.drop_table(key)
         if not table.external:
@@ -161,6 +165,7 @@ class SourceTables:
                 f"{name!r} is a materialized view: only its refresh writes it. Change the tables that it reads, or use "
                 f"DROP MATERIALIZED VIEW {name} or DESCRIBE MATERIALIZED VIEW {name}."
             )
+        _refuse_late(world, key)
         if statement.verb == "ALTER":
             _refuse_rename(statement)
         path = world.tables[key].path
@@ -181,6 +186,16 @@ class SourceTables:
     def _source(self, views: TempViews, world: World, name: str) -> str:
         key = world.resolve(name)
         return views.add(key, newest(self._session(), world, key))
+
+
+def _refuse_late(world: World, key: str) -> None:
+    late = world.late_node(key)
+    if late is not None:
+        view = late[0].name
+        raise NotSupportedError(
+            f"{key!r} are the rows that came late for view {view!r}: they can be read, but only its refresh writes. "
+            f"REPLAY LATE ROWS FOR {view} takes them after all."
+        )
 
 
 def _rewritten(statement: TableStatement, target: str, replace: Callable[[str], str]) -> tuple[str, SqlError | None]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.catalog import HistoryRecord, World
+from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.catalog.checkpoints import Checkpoint
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
@@ -46,7 +47,8 @@ def views(statuses: Iterable[ViewStatus]) -> Listing:
 
 def dependencies(world: World, name: str) -> Listing:
     """Both directions: what the object reads and what reads it, directly or through others."""
-    key = world.resolve(name)
+    late = world.late_node(name)
+    key = world.resolve(name) if late is None else late[0].key
     graph = world.views_graph()
     rows = []
     for direction, names, direct in (
@@ -133,6 +135,9 @@ def estimate(details: Mapping[str, Any]) -> str | None:
 
 def description(world: World, name: str) -> Listing:
     """Columns first, then what else is known of the view."""
+    late = world.late_node(name)
+    if late is not None:
+        return _late_description(name, *late)
     view = world.views[world.view_key(name)]
     rows: list[tuple[str, str | None, str | None]] = list(view.columns)
     rows.append(("", None, None))
@@ -153,3 +158,21 @@ def description(world: World, name: str) -> Listing:
     }
     rows.extend((label, value, None) for label, value in facts.items())
     return Listing("col_name STRING, data_type STRING, comment STRING", rows)
+
+
+def _late_description(name: str, view: ViewRecord, node: NodeRecord) -> Listing:
+    """Of the rows that came late for a view."""
+    rows: list[tuple[str, str | None, str | None]] = [
+        (field["name"], _type_name(field["type"]), None) for field in json.loads(node.schema_json)["fields"]
+    ]
+    rows.append(("", None, None))
+    facts = {"# Name": name, "# Late for": view.name, "# Reads": node.inputs[0], "# Location": node.path}
+    rows.extend((label, value, None) for label, value in facts.items())
+    return Listing("col_name STRING, data_type STRING, comment STRING", rows)
+
+
+def _type_name(kept: str | Mapping[str, Any]) -> str:
+    """The name of a type as Spark's JSON has it; of one that is made of others, what it is."""
+    if not isinstance(kept, str):
+        return str(kept["type"])
+    return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(kept, kept)

@@ -1,11 +1,13 @@
 """ALLOW LATENESS in a plan: a table that rows come late to is read without them.
 
 A table t with a watermark becomes two hidden nodes. ``late`` keeps the changes of t that came too late; ``accepted`` is
-t without them, as Z-sets: t - late. The view reads ``accepted`` wherever it read t.
+t without them, as Z-sets: t - late. The view reads ``accepted`` wherever it read t. Views never share these nodes: what
+is late for one may have been in the table already when the other was created.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -21,6 +23,8 @@ class Lateness:
     table: str
     column: str
     allowed: int
+    owner: str = ""
+    """Of which view, and of which making of it: one that is replaced begins without late rows."""
 
 
 def without_late_rows(plan: Plan, tables: Iterable[Lateness]) -> tuple[tuple[NodePlan, ...], Plan]:
@@ -42,10 +46,14 @@ def _nodes(late: Lateness, stored: tuple[str, ...]) -> tuple[NodePlan, NodePlan]
     kept = Late(table, column(at), late.allowed)
     outputs = tuple((name, column(internal)) for internal, name in table.stored)
     changes = (*outputs, (CHANGE, column(CHANGE)))
-    first = NodePlan(f"__late_{fingerprint(kept, changes)[:16]}", kept, changes, hidden=True)
+    first = NodePlan(f"__late_{_digest(fingerprint(kept, changes), late.owner)}", kept, changes, hidden=True)
     rejected = Scan(first.name, (*((f"__l{i}", name) for i, name in enumerate(stored)), ("__change", CHANGE)))
     accepted = Accepted(table, rejected)
     return first, NodePlan(f"__accepted_{fingerprint(accepted, outputs)[:16]}", accepted, outputs, hidden=True)
+
+
+def _digest(computes: str, owner: str) -> str:
+    return hashlib.sha256(f"{computes} {owner}".encode()).hexdigest()[:16]
 
 
 def _reading(op: Operator, table: str, instead: str) -> Operator:

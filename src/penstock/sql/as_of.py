@@ -69,12 +69,19 @@ def _has_alias(cursor: Cursor) -> bool:
     return token.kind == "quoted" or token.upper not in _NO_ALIAS
 
 
-def refuse_past(text: str, start: int, stop: int) -> None:
-    """A view's query, a part of the text, must not depend on a moment that will be forgotten."""
+VIEWS_ARE_CURRENT = "a view cannot read AS OF: it always reads what is current"
+FOR_QUERIES = (
+    "AS OF is for queries, and this statement writes. Run the query alone, keep its rows with "
+    "db.sql(..).write.format('delta').save(path), and read them here after CREATE TABLE .. LOCATION 'path'"
+)
+
+
+def refuse_past(text: str, start: int, stop: int, why: str = VIEWS_ARE_CURRENT) -> None:
+    """A part of the text that must not read AS OF, such as a view's query: the moment will be forgotten."""
     cursor = Cursor(text[:stop])
     while cursor.token is not None:
         if cursor.offset > start and _begins(cursor):
-            raise error_at(text, cursor.offset, "a view cannot read AS OF: it always reads what is current")
+            raise error_at(text, cursor.offset, why)
         cursor.index += 1
 
 

@@ -18,9 +18,14 @@ from penstock.sql.statements import AFTER_WATERMARK, PERIODICALLY, USUAL, Option
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
     ("REFRESH", "CRON"), ("REFRESH", "INCREMENTAL"), ("TARGET", "LAG"), ("EMIT", "AFTER"), ("EMIT", "ON"),
-    ("EMIT", "PERIODICALLY"), ("ALLOW", "LATENESS"), ("CONSISTENCY", "ATOMIC"), ("CONSISTENCY", "NONE"),
+    ("EMIT", "PERIODICALLY"), ("EMIT", "NEVER"), ("EMIT", "ALWAYS"), ("EMIT", "CHANGES"), ("EMIT", "FINAL"),
+    ("ALLOW", "LATENESS"), ("CONSISTENCY", "ATOMIC"), ("CONSISTENCY", "NONE"),
     ("SCHEDULE", "POLICY"), ("BUCKETS",), ("WITH", "NO", "DATA"),
 )  # fmt: skip
+
+
+_EMIT = "AFTER WATERMARK, ON UPDATE or PERIODICALLY INTERVAL .."
+_CHOICES = {"EMIT": f": choose one of {_EMIT}"}
 
 
 @dataclass
@@ -50,6 +55,10 @@ def find_query_end(cursor: Cursor) -> int:
         except SqlError as failure:
             first_failure = first_failure or (index, failure)
             continue
+        if first_failure is not None and not _is_query(
+            cursor.text[cursor.tokens[begin].start : cursor.tokens[index].start]
+        ):
+            raise first_failure[1]  # the clauses began before
         cursor.index = begin
         return index
     cursor.index = begin
@@ -73,7 +82,7 @@ def read_clauses(cursor: Cursor, *, dry: bool = False) -> Clauses:
     while cursor.token is not None:
         first = "REFRESH POLICY" if cursor.at("REFRESH", "POLICY") else cursor.token.upper
         if first in seen:
-            raise cursor.error(f"the clause {first} stands here a second time")
+            raise cursor.error(f"the clause {first} stands here a second time{_CHOICES.get(first, '')}")
         seen.add(first)
         later = _read_clause(cursor, clauses)
         if later and not dry:
@@ -168,7 +177,7 @@ def _read_emit(cursor: Cursor, clauses: Clauses) -> None:
         every = read_interval(cursor)
         clauses.options = replace(clauses.options, emit=PERIODICALLY, every=every)
         return
-    raise cursor.error("expected AFTER WATERMARK, ON UPDATE or PERIODICALLY")
+    raise cursor.error(f"expected {_EMIT}")
 
 
 def read_watermark(cursor: Cursor) -> Watermark:

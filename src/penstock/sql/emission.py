@@ -11,12 +11,14 @@ from sqlglot import exp
 
 from penstock.errors import DefinitionError
 from penstock.sql.dialect import SparkSql
+from penstock.sql.event_time import has_sets
 from penstock.sql.intervals import microseconds
 from penstock.sql.query import parse_written
 
 _STANDS_FOR_THE_WATERMARK = 9_223_372_036_854_775_806
 END = "__window_end"
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+_SHORT = {"DD": "DAY", "MON": "MONTH", "MM": "MONTH", "YY": "YEAR", "YYYY": "YEAR"}
 
 
 def ended(query: str, names: Sequence[str], view: str) -> str:
@@ -29,17 +31,21 @@ def ended(query: str, names: Sequence[str], view: str) -> str:
     tree = parse_written(query)
     end = _window_end(tree) if isinstance(tree, exp.Select) else None
     if end is None or not isinstance(tree, exp.Select):
+        sets = isinstance(tree, exp.Select) and has_sets(tree.args.get("group"))
         raise DefinitionError(
             f"view {view!r}: EMIT AFTER WATERMARK needs windows that end: GROUP BY TUMBLE(ts, ..), HOP(ts, ..), "
-            "SESSION(ts, ..), WINDOW(ts, ..) or DATE_TRUNC('..', ts), in the outermost SELECT."
+            "SESSION(ts, ..), WINDOW(ts, ..) or DATE_TRUNC('..', ts), in the outermost SELECT"
+            + (", not within ROLLUP, CUBE or GROUPING SETS, whose totals never end." if sets else ".")
         )
+    _refuse_beyond_groups(tree, view)
     if len(tree.expressions) != len(names) or any(item.is_star for item in tree.expressions):
         raise DefinitionError(f"view {view!r}: with EMIT AFTER WATERMARK, write the columns out instead of a star.")
     inner = tree.copy()
-    columns = []
+    columns: list[exp.Expr] = []
     for number, item in enumerate(inner.expressions):
-        if not isinstance(item, exp.Alias | exp.Column):
-            item = exp.alias_(item.copy(), f"__column{number}", quoted=True)
+        taken = item.alias_or_name.lower() in {column.alias_or_name.lower() for column in columns}
+        if taken or not isinstance(item, exp.Alias | exp.Column):
+            item = exp.alias_(item.unalias().copy(), f"__column{number}", quoted=True)
         columns.append(item)
     inner.set("expressions", [*columns, exp.alias_(end, END)])
     shown = [
@@ -60,6 +66,22 @@ def is_moving(condition: exp.Expr) -> bool:
     return any(literal.this == str(_STANDS_FOR_THE_WATERMARK) for literal in condition.find_all(exp.Literal))
 
 
+def _refuse_beyond_groups(select: exp.Select, view: str) -> None:
+    """What is computed from several groups would be computed from windows that have not ended, too."""
+    own = [node for node in select.find_all(exp.Window) if node.find_ancestor(exp.Select) is select]
+    found = {
+        "DISTINCT": select.args.get("distinct"), "QUALIFY": select.args.get("qualify"), "OVER (..)": own,
+        "LIMIT": select.args.get("limit"), "OFFSET": select.args.get("offset"),
+    }  # fmt: skip
+    for construct, there in found.items():
+        if there:
+            raise DefinitionError(
+                f"view {view!r}: EMIT AFTER WATERMARK does not go with {construct}, which would also see windows that "
+                f"have not ended. Put the windows into a view with EMIT AFTER WATERMARK, and {construct} into a view "
+                "that reads it."
+            )
+
+
 def _window_end(select: exp.Select) -> exp.Expr | None:
     for key in _keys(select):
         inner = key.unnest()
@@ -72,6 +94,7 @@ def _window_end(select: exp.Select) -> exp.Expr | None:
             return _session_end(*inner.expressions)
         if isinstance(inner, exp.TimestampTrunc | exp.DateTrunc):
             unit = str(inner.args["unit"].name).upper()
+            unit = _SHORT.get(unit, unit)
             if unit in _UNITS:
                 length = "3 MONTH" if unit == "QUARTER" else f"1 {unit}"
                 start = inner.sql(dialect=SparkSql)
@@ -97,8 +120,8 @@ def _session_end(at: exp.Expr, gap: exp.Expr) -> exp.Expr | None:
 def _keys(select: exp.Select) -> list[exp.Expr]:
     """What a query groups by: also by the number or the name of a column, or by ALL that are no aggregates."""
     group = select.args.get("group")
-    if group is None:
-        return []
+    if group is None or any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")):
+        return []  # WITH ROLLUP and its like: the totals are of no window
     items = [item.unalias() for item in select.expressions]
     if group.args.get("all"):
         return [item for item in items if not item.find(exp.AggFunc)]

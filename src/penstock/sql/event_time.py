@@ -63,7 +63,7 @@ def rewrite_event_time(tree: exp.Query, *, windows_too: bool) -> exp.Query:
         for window in windows[:1]:
             if window.expressions:
                 _order_by_event_time(select, window.expressions[0], _name(window) in _OF_SPARK)
-        if windows_too and group is not None and not _has_sets(group):
+        if windows_too and group is not None and not has_sets(group):
             _as_structs(select, [window for window in windows if _name(window) == "WINDOW"])
         _spread(select, [window for window in windows if _name(window) == "HOP"])
         _as_sessions(select)
@@ -82,8 +82,10 @@ def _is_name(tree: exp.Expr) -> bool:
     return not names.isdisjoint(("window", "session_window"))
 
 
-def _has_sets(group: exp.Group) -> bool:
+def has_sets(group: exp.Group | None) -> bool:
     """ROLLUP and its like, in whose totals a window is NULL as a whole."""
+    if group is None:
+        return False
     sets = (exp.Rollup, exp.Cube, exp.GroupingSets)
     return any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")) or group.find(*sets) is not None
 

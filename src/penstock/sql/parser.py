@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from penstock.errors import SqlError
 from penstock.sql import statements as s
-from penstock.sql.as_of import refuse_past
+from penstock.sql.as_of import FOR_QUERIES, refuse_past
 from penstock.sql.clauses import (
     Clauses,
     find_query_end,
@@ -98,6 +98,8 @@ def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
         if about_time is not None:
             return about_time
     end = cursor.tokens[cursor.index - 1].end
+    if verb in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+        refuse_past(cursor.text, end, len(cursor.text), FOR_QUERIES)
     rows = not writes or verb in ("OPTIMIZE", "RESTORE", "VACUUM")
     return s.TableStatement(cursor.text, verb, name, (start, end), writes, rows)
 
@@ -119,6 +121,7 @@ def _create_table(cursor: Cursor) -> s.Statement:
                 raise cursor.error("tables of Penstock are Delta tables: write USING delta or leave it out")
         elif cursor.at("AS") or cursor.at("SELECT") or cursor.at("WITH"):
             cursor.take("AS")
+            refuse_past(cursor.text, cursor.offset, len(cursor.text), FOR_QUERIES)
             query = cursor.text[cursor.offset :].strip()
             break
         else:
