@@ -189,9 +189,9 @@ def test_places_are_those_that_spark_gives(spark: SparkSession, rows: list[dict[
 def test_arrays_are_taken_apart_as_by_spark(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
     frame = local(spark, rows)
     for array in ("ARRAY(0, 1, 2)", "ARRAY(i, s)", "ARRAY(x, y)"):
-        found = select(frame, "i", "l", f"EXPLODE({array}) AS e")  # type: ignore[arg-type]
+        found = select(frame, "i", "l", f"EXPLODE({array}) AS element")  # type: ignore[arg-type]
         assert is_local(found)
-        same(found, frame.frame.selectExpr("i", "l", f"EXPLODE({array}) AS e"))
+        same(found, frame.frame.selectExpr("i", "l", f"EXPLODE({array}) AS element"))
 
 
 @few
