@@ -183,7 +183,7 @@ class Epoch:
         late = step.inserted if step.node.details.get("late") else 0
         return ViewReport(
             step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, late=late,
-            estimate=step.estimate,
+            estimate=step.estimate, weighed=step.applied.weighed if step.applied else None,
         )  # fmt: skip
 
     @staticmethod

@@ -44,6 +44,8 @@ class ViewReport:
     """Changed rows that came too late and were not taken."""
     estimate: Estimate | None = None
     """What maintaining and recomputing were expected to take, when there was a choice."""
+    weighed: Mapping[str, int] | None = None
+    """About how many rows each strategy would have written, when there was a choice."""
 
     def details(self) -> dict[str, Any]:
         """What the history keeps beside the columns of its own."""
@@ -61,6 +63,8 @@ class ViewReport:
                 "full": round(self.estimate.full, 3),
                 "raw": {action: round(seconds, 3) for action, seconds in self.estimate.raw.items()},
             }
+        if self.weighed is not None:
+            known["weighed"] = dict(self.weighed)
         return known
 
     def __str__(self) -> str:
@@ -117,5 +121,5 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         sum(r.seconds for r in every), own.status, own.error, sum(r.jobs for r in every),
         {phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
         sum(r.bytes_read for r in every), sum(r.bytes_written for r in every), sum(r.late for r in every),
-        sum(estimates[1:], estimates[0]) if estimates else None,
+        sum(estimates[1:], estimates[0]) if estimates else None, own.weighed,
     )  # fmt: skip

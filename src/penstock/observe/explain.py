@@ -82,6 +82,9 @@ def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("spent", f"{phases(details)}; {jobs}"),
         ("moved", f"{details['bytes_read']:,} bytes read, {details['bytes_written']:,} written"),
     ]
+    if details.get("weighed"):
+        ways = [f"{rows:,} by {strategy}" for strategy, rows in sorted(details["weighed"].items())]
+        lines.append(("weighed", f"rows to write: {', '.join(ways)}"))
     expected = estimate(details)
     return lines if expected is None else [*lines, ("expected", expected)]
 

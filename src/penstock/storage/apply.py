@@ -9,7 +9,7 @@ PATCH      removed rows are marked in deletion vectors, and the files that hold 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from deltalake.transaction import AddAction
@@ -44,6 +44,7 @@ from penstock.storage.patch import (
     plan_patch,
     same,
     touched_files,
+    weighed,
 )
 from penstock.storage.placement import Placer
 from penstock.storage.reader import quoted, read_files
@@ -61,6 +62,8 @@ MOST_LOCATED = 1_000_000
 class Applied:
     version: int
     strategy: str
+    weighed: Mapping[str, int] | None = None
+    """About how many rows each strategy would have written, where there was a choice."""
 
 
 def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int) -> Applied:
@@ -71,7 +74,7 @@ def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, 
     if strategy == "APPEND" and len(before.files) >= FILES_OF_A_TIER - 1:
         with phase("writing"):
             version = compact(spark, Snapshot(before.path, version), change.keys, node=node, epoch=epoch)
-    return Applied(version, strategy)
+    return Applied(version, strategy, plan.weighed)
 
 
 def _written(
@@ -118,12 +121,14 @@ def _commit(before: Snapshot, adds: list[AddAction], plan: Patch, node: str, epo
 def _planned(before: Snapshot, change: TableChange, found: Mapping[str, BitMap64]) -> tuple[str, Patch]:
     """The strategy for a change whose removed rows were found, and what it does to the table's files."""
     touched = [file for file in before.files if file.path in found]
-    strategy = cheaper(
-        touched_rows=_row_count(touched), touched_files=len(touched), removed=change.deleted, added=change.inserted
-    )
-    if strategy == "PATCH" and can_patch(before):
-        return strategy, plan_patch(before.files, before.deleted, found, change.inserted)
-    return "REWRITE", Patch(rewritten=touched)
+    sizes = {
+        "touched_rows": _row_count(touched), "touched_files": len(touched), "removed": change.deleted,
+        "added": change.inserted,
+    }  # fmt: skip
+    if cheaper(**sizes) == "PATCH" and can_patch(before):
+        plan = plan_patch(before.files, before.deleted, found, change.inserted)
+        return "PATCH", replace(plan, weighed=weighed(**sizes))
+    return "REWRITE", Patch(rewritten=touched, weighed=weighed(**sizes))
 
 
 def _write(

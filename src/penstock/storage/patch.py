@@ -82,6 +82,8 @@ class Patch:
     """Files whose remaining rows are written again, beside the new ones."""
     emptied: list[DataFile] = field(default_factory=list)
     """Files of which nothing remains."""
+    weighed: Mapping[str, int] | None = None
+    """About how many rows REWRITE and PATCH would have written, where there was a choice."""
 
 
 def cheaper(*, touched_rows: int, touched_files: int, removed: int, added: int) -> str:
@@ -94,9 +96,14 @@ def cheaper(*, touched_rows: int, touched_files: int, removed: int, added: int) 
     >>> cheaper(touched_rows=50_000, touched_files=1, removed=10, added=10)
     'REWRITE'
     """
-    rewriting = touched_rows - removed + added
-    patching = removed + added + touched_files * _VECTOR_ROWS
+    cost = weighed(touched_rows=touched_rows, touched_files=touched_files, removed=removed, added=added)
+    rewriting, patching = cost["REWRITE"], cost["PATCH"]
     return "PATCH" if rewriting - patching >= LEAST_SAVED_ROWS and patching < rewriting / 2 else "REWRITE"
+
+
+def weighed(*, touched_rows: int, touched_files: int, removed: int, added: int) -> dict[str, int]:
+    """About how many rows either way would write."""
+    return {"REWRITE": touched_rows - removed + added, "PATCH": removed + added + touched_files * _VECTOR_ROWS}
 
 
 def can_locate(before: Snapshot) -> bool:
