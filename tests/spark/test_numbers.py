@@ -111,3 +111,23 @@ def test_floats(db: penstock.Database) -> None:
     after(db, "UPDATE t SET k = -k, x = -x WHERE k = 0 OR k = 1")
     after(db, "UPDATE t SET k = double('NaN') WHERE k IS NULL", "DELETE FROM t WHERE id = 3")
     after(db, "DELETE FROM t WHERE isnan(k)")
+
+
+def test_sums_of_wide_decimals_are_merged_while_their_values_leave_room(db: penstock.Database) -> None:
+    """A value with more than 28 digits is not added up: its group is recomputed, when it comes and when it goes."""
+    db.sql("CREATE TABLE t (k INT, x DECIMAL(38,2), q DECIMAL(15,2))")
+    db.sql("INSERT INTO t VALUES (1, 10, 0.5), (1, 20, 0.25), (2, NULL, 1), (3, 7, NULL)")
+    db.create_view("groups", "SELECT k, SUM(x) AS s, COUNT(*) AS n FROM t GROUP BY k")
+    db.create_view("overall", "SELECT SUM(x) AS s, SUM(q * (1 - q) * (1 + q)) AS p FROM t")
+    large = "1" + "0" * 33
+    for change in (
+        "INSERT INTO t VALUES (1, 5, 0.1), (2, 3, 0.2), (2, 3, 0.2)",
+        f"INSERT INTO t VALUES (1, {large}.00BD, 1), (3, 1, 1)",
+        "UPDATE t SET x = x + 1 WHERE k = 3",
+        f"INSERT INTO t VALUES (1, -{large}.50BD, 1)",
+        f"DELETE FROM t WHERE x = {large}.00BD",
+        f"DELETE FROM t WHERE x < -{large}.00BD",
+        "DELETE FROM t WHERE k = 2",
+        "UPDATE t SET x = NULL",
+    ):
+        after(db, change)

@@ -79,7 +79,7 @@ HERE = [
 
 MAYBE = [
     "i + s", "i + 1", "l + 1", "i * l", "l - s", "t * t", "-i", "-d", "i % t", "l % i", "d + e", "d - 1.25", "d * e",
-    "d * 2", "e * i", "d / e",
+    "d * 2", "e * i", "e * e", "d * e * d", "e * (1 - d) * (1 + d)", "d / e",
     "d / 3", "e / CAST(i AS DECIMAL(20,0))", "d % e", "i / 2", "i / t", "f + 1D", "f * f", "f > 1D",
     "f = f", "f > 1.5", "CAST(l AS INT)", "CAST(e AS DECIMAL(10,2))", "CAST(d AS BIGINT)", "CAST(w AS DOUBLE)",
     "CAST(w AS DECIMAL(20,0))", "w + 1BD", "IF(t = 0, NULL, i / t)", "IF(b, i, l)", "IF(b, d, e)", "IF(b, d, i)",

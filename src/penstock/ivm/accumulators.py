@@ -14,7 +14,7 @@ state); the function's value is an expression over the merged columns. Everythin
 | BOOL_AND, BOOL_OR   | number of trues and falses  | whether there are falses, trues              |
 
 SUM and AVG of FLOAT and DOUBLE have none: running float sums drift, so their groups are recomputed. Nor have those of
-decimals so wide that Spark has no digits to spare for partial sums, nor any other function.
+decimals with so many digits behind the point that there are none to spare, nor any other function.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ ROWS = "__rows"
 _SMALL_INTEGERS = ("tinyint", "smallint", "int")
 _LARGEST_SCALE, _LARGEST_PRECISION = 13, 27
 _WIDEST_SUM = 28
-"""Sums of wider decimals have no digits to spare: what a change adds and removes may be larger than any sum."""
+"""Sums of wider decimals have no digits to spare: what a change adds and removes may be larger than any sum. So of
+wider ones only values that fit into this are added up; a group with another is recomputed."""
+_LARGEST_SUM_SCALE = 12
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Accumulator:
     """The function's value; ``{suffix}`` stands for a state column, ``{rows}`` for the group's number of rows."""
     removed: Part | None = None
     """For an extreme: the same extreme of the removed values."""
+    spilled: str | None = None
+    """The number of changed values that are too large to be added up."""
     shows: str | None = None
     """The suffix of the state column that is the value itself, so that a visible column can serve as state."""
 
@@ -73,7 +77,7 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
         case exp.Count():
             return _count(function, argument)
         case exp.CountIf():
-            return Accumulator((_count_if("count", argument),), "{count}", None, "count")
+            return Accumulator((_count_if("count", argument),), "{count}", shows="count")
         case exp.Sum():
             return _sum(argument, argument_type, value_type)
         case exp.Avg():
@@ -96,7 +100,7 @@ def _non_null_count(argument: str) -> Part:
 def _count(function: exp.Count, argument: str) -> Accumulator:
     if isinstance(function.this, exp.Star | exp.Literal):
         return Accumulator((), "{rows}")
-    return Accumulator((_non_null_count(argument),), "{count}", None, "count")
+    return Accumulator((_non_null_count(argument),), "{count}", shows="count")
 
 
 def _weighted_sum(argument: str, wide: str, weight: str, stored: str, partial_type: str | None = None) -> Part:
@@ -113,9 +117,19 @@ def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | No
         part = _weighted_sum(argument, "DECIMAL(20,0)", "DECIMAL(17,0)", value_type, "decimal(38,0)")
     elif decimal is not None and decimal[0] <= _WIDEST_SUM:
         part = _weighted_sum(argument, argument_type, "DECIMAL(9,0)", value_type)
+    elif decimal is not None and decimal[1] <= _LARGEST_SUM_SCALE:
+        return _wide_sum(argument, decimal[1], value_type)
     else:
         return None
-    return Accumulator((part, _non_null_count(argument)), "IF({count} = 0, NULL, {sum})", None, "sum")
+    return Accumulator((part, _non_null_count(argument)), "IF({count} = 0, NULL, {sum})", shows="sum")
+
+
+def _wide_sum(argument: str, scale: int, value_type: str) -> Accumulator:
+    value = f"TRY_CAST({argument} AS DECIMAL({_WIDEST_SUM},{scale}))"
+    partial = f"SUM({value} * CAST({WEIGHT} AS DECIMAL(9,0)))"
+    part = Part("sum", value_type, partial, f"SUM({argument})", "SUM", f"decimal(38,{scale})")
+    spilled = f"COUNT_IF({argument} IS NOT NULL AND {value} IS NULL)"
+    return Accumulator((part, _non_null_count(argument)), "IF({count} = 0, NULL, {sum})", spilled=spilled, shows="sum")
 
 
 def _average(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
@@ -156,7 +170,7 @@ def _extreme(kind: str, argument: str, argument_type: str) -> Accumulator:
     plain = f"{kind}({argument})"
     value = Part("value", argument_type, f"{kind}(IF({WEIGHT} > 0, {argument}, NULL))", plain, kind)
     removed = Part("removed", argument_type, f"{kind}(IF({WEIGHT} < 0, {argument}, NULL))", plain, kind)
-    return Accumulator((value,), "{value}", removed, "value")
+    return Accumulator((value,), "{value}", removed, shows="value")
 
 
 def _decimal(data_type: str) -> tuple[int, int] | None:

@@ -165,7 +165,7 @@ def _merge(
         before = groups.of(_under_keys(layout, table), many=not stored.small) if layout.keys else table
         merged = _merged(layout, Query.of(known.frame), before, extremes, beside, one=known.local and stored.small)
         result = materializer.materialize(merged.frame, few=known.local, little=known.little and stored.light)
-    if extremes and result.any(_STALE):
+    if (extremes or _wide(layout)) and result.any(_STALE):
         stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
         anew = _from_child(layout, context, stale)
         new = select(anew.frame, "*", *(f"NULL AS {name}" for name in beside)) if beside else anew.frame
@@ -182,6 +182,11 @@ def _extremes(layout: Layout, change: Delta) -> list[MeasureLayout]:
     if change.append_only:
         return []
     return [m for m in layout.measures if m.accumulator and m.accumulator.removed]
+
+
+def _wide(layout: Layout) -> list[MeasureLayout]:
+    """The measures of which a changed value may be too large to be added up."""
+    return [m for m in layout.measures if m.accumulator and m.accumulator.spilled]
 
 
 def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: Stored) -> bool:
@@ -226,6 +231,7 @@ def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout
     """The change by group: what it adds to the state, and the extremes of what it removes."""
     rows = Query.of(change.frame if change.append_only else consolidate(change.frame, small=change.small))
     texts = _partials(layout) + [_removed(m) for m in extremes]
+    texts += [f"{m.accumulator.spilled} AS __spilled_{m.name}" for m in _wide(layout) if m.accumulator]
     return (rows.in_one() if change.small else rows).grouped(_keys(layout), texts)
 
 
@@ -245,7 +251,8 @@ def _merged(
     state = _state_names(layout)
     old = f"STRUCT({', '.join(map(quoted, [*layout.stored, *beside]))}) AS {_OLD}"
     types = before.schema
-    removed = [f"__removed_{m.name}" for m in extremes]
+    spilled = [f"__spilled_{m.name}" for m in _wide(layout)]
+    removed = [*(f"__removed_{m.name}" for m in extremes), *spilled]
     changes = partials.select(*_keys(layout), *map(quoted, state), f"NULL AS {_OLD}", *removed)
     present = Query.of(before).select(
         *_keys(layout), *map(quoted, state), old, *(f"NULL AS {name}" for name in removed)
@@ -257,6 +264,7 @@ def _merged(
         value = quoted(m.state[0].stored)
         merges.append(f"{_kind(m)}(IF({_OLD} IS NULL, {value}, NULL)) AS __added_{m.name}")
         merges.append(f"{_kind(m)}(__removed_{m.name}) AS __removed_{m.name}")
+    merges += [f"COALESCE(SUM({name}), 0L) AS {name}" for name in spilled]
     merges.append(f"FIRST({_OLD}, true) AS {_OLD}")
     same = " AND ".join(
         f"{identity_of(quoted(name), types[name].dataType)} <=> "
@@ -292,7 +300,10 @@ def _removed(measure: MeasureLayout) -> str:
 
 
 def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
-    """Whether a group's extreme may have been removed and nothing as extreme came in: it must be recomputed."""
+    """Whether a group must be recomputed.
+
+    Its extreme may have been removed and nothing as extreme came in, or a changed value was too large to be added up.
+    """
     conditions = []
     for m in extremes:
         removed, added, old = f"__removed_{m.name}", f"__added_{m.name}", f"{_OLD}.{quoted(m.state[0].stored)}"
@@ -300,6 +311,7 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
         if "float" in m.state[0].part.type or "double" in m.state[0].part.type:
             short += "="  # 0.0 does not stand in for -0.0, though they are equal
         conditions.append(f"({removed} {reaches} {old} AND ({added} IS NULL OR {added} {short} {removed}))")
+    conditions += [f"__spilled_{m.name} > 0" for m in _wide(layout)]
     if not conditions:
         return "false"
     # A group without rows goes; but the one group of an aggregate without keys stays and must lose its extreme.

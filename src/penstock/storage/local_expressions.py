@@ -33,6 +33,7 @@ _UNITS = {
 }  # fmt: skip
 """Units that times are cut to by arithmetic, in microseconds; those above a second in UTC only."""
 
+_LEAST_SCALE = 6
 _CALENDAR = {"MONTH": "M8[M]", "YEAR": "M8[Y]"}
 _TIME = pa.timestamp("us", "UTC")
 
@@ -239,8 +240,10 @@ def _arithmetic(node: exp.Binary, rows: Rows) -> Value:
     else:
         scale = max(s1, s2)
         precision = max(p1 - s1, p2 - s2) + scale + 1
-    if precision > WIDEST:
-        raise NotHere
+    if precision > WIDEST:  # Spark takes digits from what is behind the point, down to six; then values must be small
+        if not isinstance(node, exp.Mul) or scale > _LEAST_SCALE or WIDEST - p2 - 1 < s1:
+            raise NotHere
+        left, precision = cast(left, pa.decimal128(WIDEST - p2 - 1, s1)), WIDEST
     return cast(operation(left, right), pa.decimal128(precision, scale))
 
 

@@ -107,11 +107,11 @@ class Groups:
         """The sum of each group, as Spark types it; NULL for one without values."""
         if pa.types.is_decimal128(values.type):
             kind = pa.decimal128(min(38, values.type.precision + 10), values.type.scale)
+            if _largest(values) * len(values) >= 10**38:
+                raise NotHere
         elif pa.types.is_integer(values.type):
             kind, values = pa.int64(), values.cast(pa.int64())
-            extremes = pc.min_max(values)
-            largest = max(abs(extremes[side].as_py() or 0) for side in ("min", "max"))
-            if largest * len(values) >= 2**63:
+            if _largest(values) * len(values) >= 2**63:
                 raise NotHere
         else:
             raise NotHere
@@ -146,6 +146,14 @@ class Groups:
         places = np.full(self.count, -1, np.int64)
         places[groups] = np.arange(len(groups))
         return values.take(pa.array(places, mask=places < 0))
+
+
+def _largest(values: pa.Array) -> int:
+    """The largest number, whatever its sign; of decimals as the whole number that is stored."""
+    extremes = pc.min_max(values)
+    numbers = [extremes[side].as_py() or 0 for side in ("min", "max")]
+    scale = values.type.scale if pa.types.is_decimal128(values.type) else 0
+    return max(int(abs(number).__ceil__()) for number in numbers) * 10**scale
 
 
 def consolidated(rows: pa.Table, weight: str, beside: Sequence[str] = ()) -> pa.Table:
