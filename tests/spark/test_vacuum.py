@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,20 @@ def test_the_log_of_expired_versions_goes_too(sales: penstock.Database) -> None:
     assert [int(name[:20]) for name in log] == [5, 6]
     add_ten(sales)
     assert_fresh(sales, "totals", "INCREMENTAL")
+
+
+def test_a_reader_of_a_view_that_goes_reads_it_to_the_end(
+    sales: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dropped or replaced, its files are deleted when no query can be reading them any more."""
+    before, place = sales.table("totals"), Path(sales.path) / "views" / "totals"
+    sales.sql("CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT COUNT(*) AS total FROM orders")
+    assert [row["total"] for row in before.collect()] == [50]
+    again = sales.table("totals")
+    sales.sql("DROP MATERIALIZED VIEW totals")
+    sales.sql("VACUUM")
+    assert len(again.collect()) == 1
+    assert place.exists()
+    monkeypatch.setattr("penstock.engine.vacuum._LEAST", timedelta(0))
+    assert sales.vacuum().files > 0
+    assert not list(place.parent.iterdir())

@@ -33,7 +33,7 @@ from penstock.errors import (
 from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.vacuum import Freed
+from penstock.storage.vacuum import Freed, leave
 from penstock.storage.view_table import delete_table
 from penstock.storage.view_table import restore as restore_table
 
@@ -102,14 +102,20 @@ class Engine:
     def _vacuum_if_due(self, world: World) -> None:
         """What cannot be deleted today is tomorrow: the refresh stands."""
         try:
-            vacuum_if_due(self._catalog, world.settings)
+            vacuum_if_due(self._catalog, world.settings, self._folders)
         except (PenstockError, OSError) as problem:
             self._progress(f"files of old epochs were not deleted: {problem}")
 
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left, of one view or of all."""
         world = self._catalog.world()
-        return vacuum_views(self._catalog, None if name is None else world.views[world.view_key(name)].nodes)
+        nodes = None if name is None else world.views[world.view_key(name)].nodes
+        return vacuum_views(self._catalog, self._folders, nodes)
+
+    @property
+    def _folders(self) -> list[str]:
+        """Where the tables of nodes lie."""
+        return [os.path.join(self._path, folder) for folder in ("views", "nodes")]
 
     def _epoch(self, world: World) -> Epoch:
         return Epoch(self._session, self._catalog, world)
@@ -149,7 +155,7 @@ class Engine:
             self._check_readers(world, definition)
         if not statement.initialize:
             self._catalog.put_view(definition.view, definition.nodes, replacing=exists)
-            self._delete_unused(world)
+            self._leave_unused(world)
             return None
         return self._fill(world, definition, exists)
 
@@ -177,7 +183,7 @@ class Engine:
             for node in new:
                 delete_table(node.path)
             raise
-        self._delete_unused(world)
+        self._leave_unused(world)
         return Report(reports, result.number)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
@@ -275,28 +281,28 @@ class Engine:
             )
         dropped = [key, *readers]
         self._catalog.drop_views(dropped)
-        self._delete_unused(world)
+        self._leave_unused(world)
         return [world.views[k].name for k in dropped]
 
-    def _delete_unused(self, before: World) -> None:
-        """Remove the tables of nodes that the catalog no longer knows."""
-        self._delete_paths(node.path for node in before.nodes.values())
+    def _leave_unused(self, before: World) -> None:
+        """Leave the tables of nodes that the catalog no longer knows to be deleted when nobody reads them any more."""
+        self._leave_paths(node.path for node in before.nodes.values())
 
-    def _delete_paths(self, paths: Iterable[str]) -> None:
-        """Delete these tables, unless the catalog knows them, or a checkpoint does."""
+    def _leave_paths(self, paths: Iterable[str]) -> None:
+        """The same for these tables, unless the catalog knows them, or a checkpoint does."""
         kept = {node.path for node in self._catalog.world().nodes.values()}
         for checkpoint in Checkpoints(self._catalog).all():
             kept |= {path for path, _ in checkpoint.nodes.values()}
         for path in paths:
             if path not in kept:
-                delete_table(path)
+                leave(path)
 
     # -- going back ---------------------------------------------------------------------------------------------------
 
     def drop_checkpoint(self, name: str) -> None:
         paths = [path for path, _ in Checkpoints(self._catalog).get(name).nodes.values()]
         Checkpoints(self._catalog).drop(name)
-        self._delete_paths(paths)
+        self._leave_paths(paths)
 
     def restore(self, name: str) -> int:
         """Bring views, their tables and frontiers back to a checkpoint, in one step; gives the new epoch.
@@ -312,7 +318,7 @@ class Engine:
             found = {node: (path, version) for node, (path, version) in checkpoint.nodes.items() if version is not None}
             versions = {node: restore_table(path, version) for node, (path, version) in found.items()}
             epoch = Checkpoints(self._catalog).restore(checkpoint, versions, missing)
-        self._delete_unused(before)
+        self._leave_unused(before)
         return epoch
 
     @staticmethod

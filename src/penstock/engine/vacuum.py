@@ -13,7 +13,7 @@ from penstock.catalog.leases import Leases
 from penstock.catalog.retention import forget, needed_versions
 from penstock.engine.settings import retention
 from penstock.storage.delta_log import HistoryGone
-from penstock.storage.vacuum import Freed, vacuum
+from penstock.storage.vacuum import Freed, delete_left, vacuum
 
 VACUUMED_AT = "vacuumed_at"
 """Kept beside the settings: when it happened last."""
@@ -23,22 +23,27 @@ _LEAST = timedelta(hours=1)
 """What was replaced less than this ago stays, whatever the setting says: a query may still be reading it."""
 
 
-def vacuum_if_due(catalog: Catalog, settings: Mapping[str, str]) -> None:
+def vacuum_if_due(catalog: Catalog, settings: Mapping[str, str], folders: Collection[str]) -> None:
     """Once a day, or as often as epochs expire if that is more often."""
     every = max(min(_EVERY, retention(settings)), _LEAST)
     last = settings.get(VACUUMED_AT)
     if last is None or datetime.fromisoformat(last) < _now() - every:
-        vacuum_views(catalog)
+        vacuum_views(catalog, folders)
 
 
-def vacuum_views(catalog: Catalog, nodes: Collection[str] | None = None) -> Freed:
-    """Delete what is no longer needed of these nodes' tables (of all without), and forget expired epochs."""
+def vacuum_views(catalog: Catalog, folders: Collection[str], nodes: Collection[str] | None = None) -> Freed:
+    """Delete what is no longer needed of these nodes' tables; without nodes of all, and of views that are gone.
+
+    ``folders`` are where the tables lie. Expired epochs are forgotten.
+    """
     cutoff = _now() - max(retention(catalog.world().settings), _LEAST)
     freed = Freed()
     for name in needed_versions(catalog, cutoff):
         if nodes is None or name in nodes:
             freed += _vacuum_node(catalog, name, cutoff)
     if nodes is None:
+        for folder in folders:
+            freed += delete_left(folder, _now() - _LEAST)
         forget(catalog, cutoff)
         catalog.set_setting(VACUUMED_AT, _now().isoformat())
     return freed

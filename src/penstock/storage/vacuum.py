@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,6 +17,8 @@ from penstock.storage.deletion_vectors import stored_at
 from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version, read_commits
 
 _LOG = "_delta_log"
+_LEFT = "_left"
+"""The name of a file in the folder of a table that nobody needs any more; its time says since when."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,28 @@ def vacuum(path: str, since: int, pinned: Iterable[int] = ()) -> Freed:
         filesystem.delete_file(info.path)
     _drop_empty_folders(filesystem, root, found, {files[name].path for name in files} - {info.path for info in gone})
     return Freed(len(gone), sum(info.size for info in gone))
+
+
+def leave(path: str) -> None:
+    """Say of a table that nobody needs it any more, but for those who are reading it."""
+    filesystem, root = filesystem_of(path)
+    if filesystem.get_file_info(root).type == fs.FileType.Directory:
+        with filesystem.open_output_stream(f"{root}/{_LEFT}") as marker:
+            marker.write(b"")
+
+
+def delete_left(folder: str, cutoff: datetime) -> Freed:
+    """Delete the tables of a folder that were left before then."""
+    filesystem, root = filesystem_of(folder)
+    freed = Freed()
+    for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        marker = filesystem.get_file_info(f"{table.path}/{_LEFT}")
+        if marker.type == fs.FileType.File and marker.mtime is not None and marker.mtime <= cutoff:
+            files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True))
+            sizes = [info.size for info in files if info.type == fs.FileType.File and info.path != marker.path]
+            filesystem.delete_dir(table.path)
+            freed += Freed(len(sizes), sum(sizes))
+    return freed
 
 
 def _files(adds: Iterable[Mapping[str, Any]]) -> set[str]:
