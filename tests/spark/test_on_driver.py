@@ -48,7 +48,7 @@ TIMES = (st.integers(-3, 3) | st.sampled_from([1_700_000_000_123_456, -1, 86_400
     lambda micros: _EPOCH + timedelta(microseconds=micros)
 )
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, -2.25, math.nan, math.inf, 1e300, 3.0])
-TEXTS = st.sampled_from(["", "a", "A", "b", "ab", "é", "日本", "a b", "it's"])
+TEXTS = st.sampled_from(["", "a", "A", "b", "ab", "é", "日本", "a b", "it's", "a\nb", "a.b", "日"])
 ROW = st.fixed_dictionaries(
     {
         "i": st.none() | whole(32), "l": st.none() | whole(64), "s": st.none() | whole(16), "t": st.none() | whole(8),
@@ -73,7 +73,8 @@ HERE = [
     "CAST(i AS BIGINT)", "TIMESTAMP_MICROS(5)",
     "UNIX_MICROS(at)", "PMOD(i, 7)", "i % 7", "CAST(i AS DECIMAL(20,4))", "d = e", "d > 1.5", "d < i", "w >= l",
     "CAST(t AS DOUBLE)", "CAST(f AS STRING) <=> CAST(f + 0D AS STRING)", "day > DATE'1970-01-01'", "at <= at",
-    "CAST(NULL AS INT)", "i = 1 OR NULL", "COALESCE(b, false) = c",
+    "CAST(NULL AS INT)", "i = 1 OR NULL", "COALESCE(b, false) = c", "x LIKE 'a%'", "x LIKE '_'",
+    "x NOT LIKE '%b'", "y LIKE 'a_b'", "y LIKE '%'",
 ]  # fmt: skip
 """What is computed on the driver for all rows."""
 
@@ -87,7 +88,7 @@ MAYBE = [
     "IF(i = 0, NULL, CAST(w AS DOUBLE) / CAST(i AS DOUBLE))", "CAST(x AS INT)", "UPPER(x)", "LENGTH(y) + i",
     "x || y", "GREATEST(i, t)", "DATE_TRUNC('QUARTER', at)", "day + INTERVAL 1 DAY", "t < f", "f >= l",
     "CAST(day AS TIMESTAMP)",
-    "ROUND(d, 1)", "ABS(i)", "i IN (1, NULL)", "x LIKE 'a%'", "MAX(i) OVER (PARTITION BY x)",
+    "ROUND(d, 1)", "ABS(i)", "i IN (1, NULL)", "x LIKE '\\\\%'", "MAX(i) OVER (PARTITION BY x)",
 ]  # fmt: skip
 """What is Spark's where it may overflow, divide by zero, or is no simple thing."""
 

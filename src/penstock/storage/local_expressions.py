@@ -392,6 +392,15 @@ def _in(node: exp.In, rows: Rows) -> Value:
     return found
 
 
+def _like(node: exp.Like, rows: Rows) -> Value:
+    found, pattern = value(node.this, rows), node.expression
+    if found.type != pa.string() or not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise NotHere
+    if "\\" in str(pattern.this):  # which takes the meaning from what follows it
+        raise NotHere
+    return pc.match_like(found, str(pattern.this))
+
+
 def _between(node: exp.Between, rows: Rows) -> Value:
     low, high = node.args["low"], node.args["high"]
     if node.args.get("symmetric"):
@@ -547,6 +556,7 @@ _RULES: dict[type[exp.Expr], Callable[[Any, Rows], Value]] = {
     exp.Div: _quotient,
     exp.EQ: _comparison, exp.NEQ: _comparison, exp.LT: _comparison, exp.LTE: _comparison, exp.GT: _comparison,
     exp.GTE: _comparison, exp.NullSafeEQ: _same, exp.And: _and, exp.Or: _or, exp.Not: _not, exp.Is: _is, exp.In: _in,
-    exp.Between: _between, exp.If: _if, exp.Case: _case, exp.Coalesce: _coalesce,
+    exp.Between: _between,
+    exp.Like: _like, exp.If: _if, exp.Case: _case, exp.Coalesce: _coalesce,
     exp.TimestampTrunc: _cut, exp.Struct: _struct, exp.Anonymous: _function, exp.UnixMicros: _micros,
 }  # fmt: skip

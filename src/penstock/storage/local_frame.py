@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 
 _AT = "__at"
+_MOST_ASKED = 100_000
+"""Rows for which single values are asked of Spark; of more, Spark gets all that follows."""
+
 _UTC = ("UTC", "Etc/UTC", "Z")
 
 
@@ -301,7 +304,7 @@ class Local:
 
     def _asked(self, texts: Sequence[str]) -> list[pa.Array]:
         """Values by Spark, row by row."""
-        if self.table.num_rows > LITTLE_ROWS or any(_AT in text for text in texts):
+        if self.table.num_rows > _MOST_ASKED or any(_AT in text for text in texts):
             raise NotHere
         numbered = self.table.append_column(_AT, pa.array(np.arange(self.table.num_rows)))
         frame = self.sparkSession.createDataFrame(
@@ -315,7 +318,7 @@ class Local:
             raise NotHere
         if not self.table.num_rows:
             return [pa.nulls(0, field.type) for field in to_arrow_schema(schema, timezone="UTC")][1:]
-        with running(self.sparkSession, interpreted=True):
+        with running(self.sparkSession, interpreted=self.table.num_rows <= LITTLE_ROWS):
             found = collected(asked)
         found = found.sort_by(_AT)
         if not found.column(_AT).equals(numbered.column(_AT)):  # a generator gives more rows, or fewer
