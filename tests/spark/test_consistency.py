@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock
-from oracle import assert_fresh
+from oracle import after, assert_fresh
 from penstock import RefreshError
 
 TOTALS = "SELECT region, SUM(amount) AS total FROM orders GROUP BY region"
@@ -163,3 +163,16 @@ def test_settings_that_are_none(sales: penstock.Database) -> None:
         sales.set("consistency", "maybe")
     with pytest.raises(penstock.DefinitionError, match="is FASTEST or SLOWEST"):
         sales.create_view("v", TOTALS, schedule_policy="sometimes")
+
+
+def test_a_group_is_due_with_its_fastest_or_with_its_slowest_member(sales: penstock.Database) -> None:
+    sales.sql(f"CREATE MATERIALIZED VIEW totals AS {TOTALS} EMIT PERIODICALLY INTERVAL 1 HOUR")
+    sales.sql(f"CREATE MATERIALIZED VIEW counts AS {COUNTS} EMIT PERIODICALLY INTERVAL 1 MILLISECOND")
+    sales.sql(f"CREATE MATERIALIZED VIEW averages AS {AVERAGES}")
+    after(sales, "INSERT INTO orders VALUES (7, 'eu', 70, '1')")
+    sales.sql("ALTER MATERIALIZED VIEW averages SCHEDULE POLICY SLOWEST")
+    sales.sql("INSERT INTO orders VALUES (8, 'eu', 80, '1')")
+    report = sales.refresh()
+    assert {(report[name].action, report[name].reason) for name in NAMES} == {("SKIP", "NOT_DUE")}
+    sales.sql("ALTER MATERIALIZED VIEW averages SCHEDULE POLICY FASTEST")
+    after(sales)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.catalog import World
 from penstock.engine.report import SKIPPED, SUCCEEDED, ViewReport
 from penstock.engine.settings import value_of
-from penstock.graph.groups import Group, groups, policy_of, withheld
+from penstock.graph.groups import FASTEST, Group, groups, policy_of, withheld
 from penstock.sql.statements import NONE
 
 if TYPE_CHECKING:
@@ -50,16 +50,25 @@ def schedule_policy(world: World, group: Group) -> str:
 
 
 def not_due(world: World, changed_at: Mapping[str, datetime]) -> set[str]:
-    """The views with EMIT PERIODICALLY that changed a short while ago, and what must advance together with them."""
+    """The views with EMIT PERIODICALLY that changed a short while ago, and what must advance together with them.
+
+    A group is due when all its periodic members are (SLOWEST), or when one of them is (FASTEST).
+    """
     now = datetime.now(timezone.utc)
-    early = set()
+    early, periodic = set(), set()
     for key, view in world.views.items():
         every, last = view.options.every, changed_at.get(key)
-        if every is not None and last is not None and now - last < timedelta(microseconds=every):
-            early.add(key)
-    if early:
-        early |= {key for group in groups_of(world) if early & set(group.members) for key in group.members}
-    return {key for key in early if world.nodes[key].version is not None}
+        if every is not None:
+            periodic.add(key)
+            if last is not None and now - last < timedelta(microseconds=every):
+                early.add(key)
+    waiting: set[str] = set()
+    for group in groups_of(world) if early else ():
+        members = set(group.members)
+        late_ones = periodic & members - early
+        if early & members and not (late_ones and schedule_policy(world, group) == FASTEST):
+            waiting |= members
+    return {key for key in waiting if world.nodes[key].version is not None}
 
 
 def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[ViewReport]:
