@@ -398,7 +398,8 @@ def _like(node: exp.Like, rows: Rows) -> Value:
         raise NotHere
     if "\\" in str(pattern.this):  # which takes the meaning from what follows it
         raise NotHere
-    return pc.match_like(found, str(pattern.this))
+    true = pc.match_like(found, str(pattern.this))
+    return pc.invert(true) if node.args.get("negate") else true
 
 
 def _between(node: exp.Between, rows: Rows) -> Value:
