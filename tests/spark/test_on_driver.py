@@ -20,8 +20,8 @@ from pyspark.sql.types import StructType
 import penstock
 from penstock.storage.arrow import NotHere
 from penstock.storage.frames import grouped, join, select, spark_frame
-from penstock.storage.local_expressions import computed, parsed
 from penstock.storage.local_frame import Local, as_local, is_local, on_driver
+from penstock.storage.local_rows import computed, parsed
 from penstock.storage.zset import WEIGHT, consolidate
 
 SCHEMA = (
@@ -74,7 +74,8 @@ HERE = [
     "UNIX_MICROS(at)", "PMOD(i, 7)", "i % 7", "CAST(i AS DECIMAL(20,4))", "d = e", "d > 1.5", "d < i", "w >= l",
     "CAST(t AS DOUBLE)", "CAST(f AS STRING) <=> CAST(f + 0D AS STRING)", "day > DATE'1970-01-01'", "at <= at",
     "CAST(NULL AS INT)", "i = 1 OR NULL", "COALESCE(b, false) = c", "x LIKE 'a%'", "x LIKE '_'",
-    "x NOT LIKE '%b'", "y LIKE 'a_b'", "y LIKE '%'",
+    "x NOT LIKE '%b'", "y LIKE 'a_b'", "y LIKE '%'", "i NOT IN (1, 2, 7)", "x NOT IN ('a')", "i NOT BETWEEN -1 AND t",
+    "NOT x LIKE 'a%'",
 ]  # fmt: skip
 """What is computed on the driver for all rows."""
 
@@ -88,7 +89,9 @@ MAYBE = [
     "IF(i = 0, NULL, CAST(w AS DOUBLE) / CAST(i AS DOUBLE))", "CAST(x AS INT)", "UPPER(x)", "LENGTH(y) + i",
     "x || y", "GREATEST(i, t)", "DATE_TRUNC('QUARTER', at)", "day + INTERVAL 1 DAY", "t < f", "f >= l",
     "CAST(day AS TIMESTAMP)",
-    "ROUND(d, 1)", "ABS(i)", "i IN (1, NULL)", "x LIKE '\\\\%'", "MAX(i) OVER (PARTITION BY x)",
+    "ROUND(d, 1)", "ABS(i)", "i IN (1, NULL)", "x LIKE '\\\\%'", "x LIKE 'a/%' ESCAPE '/'", "COUNT(i, t) OVER ()",
+    "x ILIKE 'A%'", "x NOT ILIKE 'A%'", "x NOT RLIKE 'a'", "CASE i WHEN 1 THEN x END", "i IS DISTINCT FROM t",
+    "b IS TRUE", "b IS NOT FALSE", "CAST(x AS VARCHAR(1))", "MAX(i) OVER (PARTITION BY x)",
 ]  # fmt: skip
 """What is Spark's where it may overflow, divide by zero, or is no simple thing."""
 

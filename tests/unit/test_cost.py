@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.cost import PER_MILLION, Estimate, Measured, Work, estimate
+from penstock.engine.cost import EITHER, NEVER_RECOMPUTED, PER_MILLION, Estimate, Measured, Work, estimate
 
 
 @pytest.mark.parametrize("kind", PER_MILLION)
@@ -16,11 +16,18 @@ def test_a_small_change_is_maintained_and_half_a_table_recomputed(kind: str) -> 
     assert estimate(large).choice == "FULL"
 
 
-def test_readers_that_wait_for_the_change_count_for_maintaining() -> None:
-    alone = Work(("rows",), changed=3_000_000, rows=10_000_000, stored=5_000_000)
-    assert estimate(alone).choice == "FULL"
-    read = Work(("rows",), changed=3_000_000, rows=10_000_000, stored=5_000_000, readers=True)
-    assert estimate(read).full > estimate(alone).full
+def test_what_recomputing_costs_the_readers_counts_for_maintaining() -> None:
+    assert Estimate(7.0, 4.0).choice == "FULL"
+    assert Estimate(7.0, 4.0, readers=3.0).choice == "INCREMENTAL"
+    work = Work(("rows",), changed=6_000_000, rows=10_000_000, stored=5_000_000)
+    follows, recomputes_as_well = Estimate(0.2, 500.0), Estimate(0.2, 1.0)
+    assert estimate(work, readers=[follows]).readers == pytest.approx(2 * 5), "two versions are compared"
+    assert estimate(work, readers=[follows, follows]).readers == pytest.approx(2 * 5), "once for all of them"
+    assert estimate(work, readers=[recomputes_as_well]).readers == pytest.approx(0.8)
+    assert estimate(work, readers=[EITHER]).readers == 0, "a reader that recomputes anyway has nothing to lose"
+    assert estimate(work, readers=[NEVER_RECOMPUTED, EITHER]).readers == pytest.approx(2 * 5)
+    deeper = Estimate(0.2, 1.0, readers=100.0)
+    assert estimate(work, readers=[deeper]).readers == pytest.approx(2 * 5), "and what it costs the readers of readers"
 
 
 def test_what_recomputing_took_corrects_the_estimate() -> None:

@@ -26,7 +26,8 @@ from penstock.storage.deletion_vectors import (
 )
 from penstock.storage.delta_log import DataFile
 from penstock.storage.log_writer import VersionTaken, enabling, put
-from penstock.storage.patch import cheaper, plan_patch
+from penstock.storage.patch import plan_patch
+from penstock.storage.strategy import cheaper
 
 FILE_ID = UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 ROWS = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.bench.contenders import Contender, Penstock, Recomputation
+from penstock.bench.contenders import Contender, GaveUp, Penstock, Recomputation
 from penstock.bench.measure import TITLES, Action, Cell, rotated
 from penstock.bench.memory import Peaks
 from penstock.bench.session import Sparks
@@ -137,7 +137,11 @@ class Stage:
                         self.bench.say(
                             f"{case}: {TITLES[runner.name]}, run {turn + 1} of {warm_up + self.bench.repeat}"
                         )
-                        sheets[case].time(runner, views, peaks, keep=turn >= warm_up)
+                        try:
+                            sheets[case].time(runner, views, peaks, keep=turn >= warm_up)
+                        except GaveUp as problem:
+                            sheets[case].seconds.pop(runner.name, None)
+                            runner.remark = f"failed at {case!r} and left out from then on: {problem}"
                 sheets[case].changed = changed
         for views in cases.values() if check else ():
             self._check(views, runners)

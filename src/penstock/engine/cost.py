@@ -6,15 +6,18 @@ both sides of it: the estimate of an action is scaled by how far the last one of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from penstock.storage.strategy import seconds_to_write
 
 START, START_FULL = 0.1, 0.3
 """Seconds that any refresh of a node takes, and any recomputation."""
 
 MARGIN = 1.2
-"""How much cheaper recomputing must look: it costs later readers of the node the comparison of two versions."""
+"""How much cheaper recomputing must look: a guess should not throw away what is known to work."""
 
 LEAST_ROWS = 50_000
 """A node whose inputs have fewer rows than this is maintained, whatever changed."""
@@ -58,8 +61,6 @@ class Work:
     """Rows of the node's table."""
     appended: bool = False
     """Whether the inputs only grew."""
-    readers: bool = False
-    """Whether other nodes wait for its change."""
     whole: bool = True
     """Whether the node is all of its view, so that what the view's refreshes took is what the node took."""
 
@@ -72,14 +73,46 @@ class Estimate:
     full: float
     raw: Mapping[str, float] = field(default_factory=dict)
     """The same by action, before past refreshes corrected it."""
+    readers: float = 0.0
+    """Seconds that recomputing costs the nodes that read this one."""
 
     @property
     def choice(self) -> str:
-        return "FULL" if self.full * MARGIN < self.incremental else "INCREMENTAL"
+        return "FULL" if self.full * MARGIN + self.readers < self.incremental else "INCREMENTAL"
 
     def __add__(self, other: Estimate) -> Estimate:
         raw = {action: self.raw[action] + other.raw[action] for action in self.raw}
-        return Estimate(self.incremental + other.incremental, self.full + other.full, raw)
+        both = self.incremental + other.incremental, self.full + other.full
+        return Estimate(*both, raw, self.readers + other.readers)
+
+
+EITHER = Estimate(0.0, 0.0)
+"""Of a node that recomputes, whatever is done with those it reads."""
+
+NEVER_RECOMPUTED = Estimate(0.0, math.inf)
+"""Of a node that is maintained, whatever is done with those it reads."""
+
+
+def _factor(seconds: float, expected: float) -> float:
+    """How far an estimate was off; one odd refresh must not turn everything round."""
+    return min(max(seconds / expected, 0.25), 4.0)
+
+
+def written(past: Iterable[tuple[str | None, Mapping[str, Any]]]) -> dict[str, float]:
+    """By strategy, how far the newest write was off; from past refreshes, the newest first: strategy and details.
+
+    Only with both measured can they be compared: the machine may be slow for any of them.
+
+    >>> patch = "PATCH", {"weighed": {"PATCH": 50_000, "REWRITE": 950_000}, "wrote": 0.2}
+    >>> rewrite = "REWRITE", {"weighed": {"PATCH": 50_000, "REWRITE": 950_000}, "wrote": 0.5}
+    >>> written([patch, rewrite]), written([patch])
+    ({'PATCH': 2.0, 'REWRITE': 0.5}, {})
+    """
+    found: dict[str, float] = {}
+    for strategy, details in past:
+        if strategy is not None and strategy in details.get("weighed", ()) and "wrote" in details:
+            found.setdefault(strategy, _factor(details["wrote"], seconds_to_write(details["weighed"][strategy])))
+    return found if len(found) > 1 else {}
 
 
 @dataclass(frozen=True)
@@ -101,7 +134,7 @@ class Measured:
     def factor(self, action: str) -> float:
         """How far the last estimate was off. Of an action never measured: as the other, for the machine is the same."""
         seconds, raw = self.last.get(action) or next(iter(self.last.values()), (1.0, 1.0))
-        return min(max(seconds / raw, 0.25), 4.0)
+        return _factor(seconds, raw)
 
     def incremental(self, raw: float) -> float:
         """Seconds for maintaining: those of last time, more or less as the change is larger or smaller.
@@ -114,8 +147,21 @@ class Measured:
         return seconds + raw - before if raw > before else max(seconds * raw / before, seconds + raw - before)
 
 
-def estimate(work: Work, measured: Measured | None = None) -> Estimate:
-    """Seconds for a node.
+def passed_on(stored: int, readers: Sequence[Estimate]) -> float:
+    """Seconds that it costs the readers of a node with so many rows if it is recomputed.
+
+    They compare two versions of it, once for all of them, or each recomputes as well, whatever is less.
+
+    >>> passed_on(1_000_000, [Estimate(1.0, 9.0)]), passed_on(1_000_000, [Estimate(1.0, 1.5)]), passed_on(10, [])
+    (2.0, 0.5, 0.0)
+    """
+    recomputing = [reader.full + reader.readers for reader in readers]
+    cheapest = sum(map(min, recomputing, (reader.incremental for reader in readers)), 0.0)
+    return min(2 * stored * _COMPARE / 1e6 + cheapest, sum(recomputing)) - cheapest
+
+
+def estimate(work: Work, measured: Measured | None = None, readers: Sequence[Estimate] = ()) -> Estimate:
+    """Seconds for a node, and for those that read it.
 
     >>> estimate(Work(("aggregate",), changed=10_000, rows=10_000_000, stored=1_000)).choice
     'INCREMENTAL'
@@ -128,9 +174,7 @@ def estimate(work: Work, measured: Measured | None = None) -> Estimate:
     maintained = sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
     written = min(work.stored, work.changed) if work.appended else min(work.stored, 4 * work.changed)
     full = START_FULL + work.rows * read + work.stored * _WRITE / 1e6
-    if work.readers:
-        full += 2 * work.stored * _COMPARE / 1e6
     incremental = START + work.changed * maintained + written * _WRITE / 1e6
     raw = {"INCREMENTAL": incremental, "FULL": full}
     expected = measured.incremental(incremental) if work.whole else incremental * measured.factor("INCREMENTAL")
-    return Estimate(expected, full * measured.factor("FULL"), raw)
+    return Estimate(expected, full * measured.factor("FULL"), raw, passed_on(work.stored, readers))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.catalog import Catalog, NodeRecord, World
-from penstock.engine import cost
 from penstock.engine.definition import emitted_by, plan_nodes
 from penstock.engine.event_time import Watermarks
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
+from penstock.engine.weighing import Weighing
 from penstock.errors import DefinitionError, InternalError
 from penstock.ivm.node import Maintained, maintained_node
 from penstock.plan.lateness import Lateness
-from penstock.storage.changes import Extent, extent, may_have_changed
+from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import columns_by_name, schema_of
 
@@ -22,11 +22,11 @@ class Decision:
     """Decides in one epoch, whose relations are pinned, for one node after the other in graph order."""
 
     def __init__(self, catalog: Catalog, world: World, relations: Mapping[str, Relation], watermarks: Watermarks):
-        self._catalog = catalog
         self._world = world
-        self._graph = world.nodes_graph()
         self._relations = relations
         self._watermarks = watermarks
+        self._plans: dict[str, Maintained | None] = {}
+        self.weighing = Weighing(catalog, world, relations, self.maintained)
 
     def check(self, node: NodeRecord) -> None:
         """A source whose columns are no longer those of the definition is an error, not a wrong result."""
@@ -73,7 +73,7 @@ class Decision:
         if maintained is None:
             return step("FULL", str(node.details["reason_code"]))
         chosen = step("INCREMENTAL", "CHANGED")
-        self._weigh(chosen)
+        self.weighing.weigh(chosen)
         return chosen
 
     def watermark(self, relation: str) -> int | None:
@@ -103,39 +103,6 @@ class Decision:
         read = [column.lower() for column in node.details["input_types"].get(name, {})]
         return any(column in before and before[column] != now.get(column) for column in read)
 
-    def _weigh(self, step: Step) -> None:
-        """Under the policy AUTO a change that is too large to be worth maintaining makes the node recompute."""
-        owners = [view for view in self._world.views.values() if step.node.name in view.nodes]
-        if step.maintained is None or step.node.details.get("late") or any(v.policy != "AUTO" for v in owners):
-            return
-        inputs = [self._relations[name] for name in step.node.inputs]
-        rows = sum(r.after.rows for r in inputs if r.after is not None)
-        if rows < cost.LEAST_ROWS:
-            return
-        extents = [self._extent(r, step.since[r.name]) for r in inputs]
-        stored = Snapshot(step.node.path, step.node.version).rows
-        work = cost.Work(
-            step.maintained.kinds, sum(e.added + e.removed for e in extents), rows, stored,
-            appended=not any(e.removed for e in extents), readers=bool(self._graph.readers(step.node.name)),
-            whole=len(owners) == 1 and len(owners[0].nodes) == 1,
-        )  # fmt: skip
-        past = [(r.action, r.seconds, r.details or {}) for r in self._catalog.history(owners[0].key, 20)]
-        step.estimate = cost.estimate(work, cost.Measured.of(past))
-        if step.estimate.choice == "FULL" and work.changed >= cost.LEAST_CHANGED:
-            step.action, step.reason = "FULL", "CHEAPER"
-
-    def _extent(self, relation: Relation, since: int) -> Extent:
-        """About how many rows of an input changed; exactly, if it was maintained in this epoch."""
-        assert relation.after is not None
-        if relation.in_memory and relation.before == since:
-            return relation.extent
-        if relation.after.version == since:
-            return Extent(0, 0)
-        try:
-            return extent(Snapshot(relation.path, since), relation.after)
-        except HistoryGone:
-            return Extent(relation.after.rows, relation.after.rows)
-
     def _unchanged(self, name: str, since: int) -> bool:
         """Whether an input is known, without reading anything, to be as the node left it."""
         relation = self._relations[name]
@@ -146,8 +113,11 @@ class Decision:
 
     def maintained(self, node: NodeRecord) -> Maintained | None:
         """The node's plan, made again from the view's query; None for a node that always recomputes."""
-        if not node.details["incremental"]:
-            return None
+        if node.name not in self._plans:
+            self._plans[node.name] = self._planned(node) if node.details["incremental"] else None
+        return self._plans[node.name]
+
+    def _planned(self, node: NodeRecord) -> Maintained:
         view = next(v for v in self._world.views.values() if node.name in v.nodes)
         own = self._world.nodes[view.key]
         schemas = {name: tuple(columns) for name, columns in own.details["schemas"].items()}

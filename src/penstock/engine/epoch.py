@@ -244,8 +244,9 @@ class Epoch:
         places = change.places if base.version == published.version else None
         table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table, places)
         step.applied = apply_change(
-            self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number()
-        )
+            self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number(),
+            off=partial(self._decision.weighing.off, step.node),
+        )  # fmt: skip
         relation.after = Snapshot(step.node.path, step.applied.version)
         relation.delta = Delta(
             change.frame, append_only=step.deleted == 0, small=change.local, table=change.table, little=change.little
@@ -347,4 +348,5 @@ def _measured(report: ViewReport, clock: Clock, jobs: int) -> ViewReport:
     """The report with what the clock says."""
     report.seconds, report.phases, report.jobs = sum(clock.seconds.values()), clock.seconds, jobs
     report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written
+    report.wrote = clock.seconds.get("writing", 0.0)
     return report

@@ -46,6 +46,8 @@ class ViewReport:
     """What maintaining and recomputing were expected to take, when there was a choice."""
     weighed: Mapping[str, int] | None = None
     """About how many rows each strategy would have written, when there was a choice."""
+    wrote: float = 0.0
+    """Seconds that writing the view's own table took."""
 
     def details(self) -> dict[str, Any]:
         """What the history keeps beside the columns of its own."""
@@ -61,10 +63,12 @@ class ViewReport:
             known["estimate"] = {
                 "incremental": round(self.estimate.incremental, 3),
                 "full": round(self.estimate.full, 3),
+                "readers": round(self.estimate.readers, 3),
                 "raw": {action: round(seconds, 3) for action, seconds in self.estimate.raw.items()},
             }
         if self.weighed is not None:
             known["weighed"] = dict(self.weighed)
+            known["wrote"] = round(self.wrote, 4)
         return known
 
     def __str__(self) -> str:
@@ -122,4 +126,5 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         {phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
         sum(r.bytes_read for r in every), sum(r.bytes_written for r in every), sum(r.late for r in every),
         sum(estimates[1:], estimates[0]) if estimates else None, own.weighed,
+        own.wrote,
     )  # fmt: skip

@@ -84,7 +84,8 @@ def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if details.get("weighed"):
         ways = [f"{rows:,} by {strategy}" for strategy, rows in sorted(details["weighed"].items())]
-        lines.append(("weighed", f"rows to write: {', '.join(ways)}"))
+        took = f"; it took {details['wrote']:.2f} s" if "wrote" in details else ""
+        lines.append(("weighed", f"rows to write: {', '.join(ways)}{took}"))
     expected = estimate(details)
     return lines if expected is None else [*lines, ("expected", expected)]
 

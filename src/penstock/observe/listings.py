@@ -128,9 +128,14 @@ def estimate(details: Mapping[str, Any]) -> str | None:
     """
     >>> estimate({"estimate": {"incremental": 0.5, "full": 3.0}})
     'incremental 0.5 s, full 3.0 s'
+    >>> estimate({"estimate": {"incremental": 0.5, "full": 3.0, "readers": 1.25}})
+    'incremental 0.5 s, full 3.0 s and 1.2 s for its readers'
     """
     expected = details.get("estimate")
-    return f"incremental {expected['incremental']:.1f} s, full {expected['full']:.1f} s" if expected else None
+    if not expected:
+        return None
+    readers = f" and {expected['readers']:.1f} s for its readers" if expected.get("readers", 0.0) >= 0.05 else ""
+    return f"incremental {expected['incremental']:.1f} s, full {expected['full']:.1f} s{readers}"
 
 
 def description(world: World, name: str) -> Listing:

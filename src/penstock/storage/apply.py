@@ -8,7 +8,7 @@ PATCH      removed rows are marked in deletion vectors, and the files that hold 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -37,17 +37,16 @@ from penstock.storage.patch import (
     TableChange,
     can_locate,
     can_patch,
-    cheaper,
     identified,
     joined,
     locate,
     plan_patch,
     same,
     touched_files,
-    weighed,
 )
 from penstock.storage.placement import Placer
 from penstock.storage.reader import quoted, read_files
+from penstock.storage.strategy import cheaper, weighed
 from penstock.storage.view_table import commit, discard, write_files, write_table
 from penstock.storage.zset import WEIGHT, copies, not_matching
 
@@ -58,6 +57,10 @@ MOST_LOCATED = 1_000_000
 """Rows to be removed whose places are collected; of more, only the files are."""
 
 
+Off = Callable[[], Mapping[str, float]]
+"""By strategy, how many times as long as expected it took the last time; asked only where there is a choice."""
+
+
 @dataclass(frozen=True)
 class Applied:
     version: int
@@ -66,10 +69,12 @@ class Applied:
     """About how many rows each strategy would have written, where there was a choice."""
 
 
-def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int) -> Applied:
-    """Bring the table from one version to the next."""
+def apply_change(
+    spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int, off: Off = dict
+) -> Applied:
+    """Bring the table from one version to the next; ``off`` gives how far estimates were off, as in ``cheaper``."""
     with phase("writing"):
-        strategy, plan, adds = _written(spark, before, change, epoch)
+        strategy, plan, adds = _written(spark, before, change, epoch, off)
     version = _commit(before, adds, plan, node, epoch)
     if strategy == "APPEND" and len(before.files) >= FILES_OF_A_TIER - 1:
         with phase("writing"):
@@ -78,7 +83,7 @@ def apply_change(spark: SparkSession, before: Snapshot, change: TableChange, *, 
 
 
 def _written(
-    spark: SparkSession, before: Snapshot, change: TableChange, epoch: int
+    spark: SparkSession, before: Snapshot, change: TableChange, epoch: int, off: Off
 ) -> tuple[str, Patch, list[AddAction]]:
     """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
@@ -91,7 +96,7 @@ def _written(
         adds = _write(spark, before, plan.rewritten, change, epoch)
     else:
         found = change.places if change.places is not None else locate(spark, before, change)
-        strategy, plan = _planned(before, change, found)
+        strategy, plan = _planned(before, change, found, off())
         adds = _write_found(spark, before, plan.rewritten, change, epoch, joined(before.deleted, found))
     return strategy, plan, adds
 
@@ -118,14 +123,16 @@ def _commit(before: Snapshot, adds: list[AddAction], plan: Patch, node: str, epo
         raise
 
 
-def _planned(before: Snapshot, change: TableChange, found: Mapping[str, BitMap64]) -> tuple[str, Patch]:
+def _planned(
+    before: Snapshot, change: TableChange, found: Mapping[str, BitMap64], off: Mapping[str, float]
+) -> tuple[str, Patch]:
     """The strategy for a change whose removed rows were found, and what it does to the table's files."""
     touched = [file for file in before.files if file.path in found]
     sizes = {
         "touched_rows": _row_count(touched), "touched_files": len(touched), "removed": change.deleted,
         "added": change.inserted,
     }  # fmt: skip
-    if cheaper(**sizes) == "PATCH" and can_patch(before):
+    if cheaper(**sizes, off=off) == "PATCH" and can_patch(before):
         plan = plan_patch(before.files, before.deleted, found, change.inserted)
         return "PATCH", replace(plan, weighed=weighed(**sizes))
     return "REWRITE", Patch(rewritten=touched, weighed=weighed(**sizes))

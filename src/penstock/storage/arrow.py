@@ -55,6 +55,25 @@ def nullable(data_type: DataType) -> DataType:
     return data_type
 
 
+def settled(rows: pa.Table | pa.RecordBatch) -> Any:
+    """The same rows with text and bytes as Arrow computes with: some writers leave views, which few functions take."""
+    for i, field in enumerate(rows.schema):
+        kind = settled_type(field.type)
+        if kind != field.type:
+            rows = rows.set_column(i, pa.field(field.name, kind), rows.column(i).cast(kind))
+    return rows
+
+
+def settled_type(data_type: pa.DataType) -> pa.DataType:
+    return _SETTLED.get(data_type, data_type)
+
+
+_SETTLED = {
+    pa.string_view(): pa.string(), pa.large_string(): pa.string(), pa.binary_view(): pa.binary(),
+    pa.large_binary(): pa.binary(),
+}  # fmt: skip
+
+
 def loosened(table: pa.Table) -> pa.Table:
     """The table with everything nullable, so that tables of one shape can be put together."""
     columns = {}

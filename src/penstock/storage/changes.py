@@ -79,6 +79,10 @@ def may_have_changed(after: Snapshot, since: int) -> bool:
         return True
 
 
+_LONGEST_IN_FEED = 20_000
+"""Places that surely fit: each takes at most two bytes, which are written down as two and a half."""
+
+
 def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
     """The rows added (+1) and removed (-1) from one version of a table to a later one."""
     if before.version == after.version:
@@ -100,7 +104,7 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
         if files_exist(after.path, added) and (after.plain or set(added) <= {f.path for f in after.files}):
             rows = weighted(read_files(spark, after, added, columns), 1)
             return Change("APPEND", rows, append_only=True, small=_is_small(changing))
-    if _has_feed(before, commits) and files_exist(after.path, _feed_files(changing)):
+    if _has_feed(before, commits) and _has_short_vectors(changing) and files_exist(after.path, _feed_files(changing)):
         return Change("FEED", _read_feed(spark, before, after, columns), small=_is_small(changing))
     return _read_files(spark, before, after, changing, columns)
 
@@ -126,6 +130,14 @@ def _how(before: Snapshot, commits: Sequence[Commit], changing: Sequence[Commit]
 def _has_feed(before: Snapshot, commits: Sequence[Commit]) -> bool:
     """The feed cannot be read across a change of the schema; what the files say is right there too."""
     return _feed_is_on(before, commits) and not any(c.metadata for c in commits)
+
+
+def _has_short_vectors(changing: Sequence[Commit]) -> bool:
+    """Delta's reader of the feed fails on a commit that hides many more rows of a file that had a vector already: it
+    hands their places to Java's ``writeUTF``, which takes 64 KiB of text.
+    """
+    vectors = [a["deletionVector"] for c in changing if not c.changes for a in c.adds if a.get("deletionVector")]
+    return all(int(vector["cardinality"]) <= _LONGEST_IN_FEED for vector in vectors)
 
 
 def _is_small(commits: Sequence[Commit]) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.storage.arrow import settled
 from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, vectors_of
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
@@ -122,11 +123,12 @@ class _Reading:
         groups = range(file.metadata.num_row_groups) if group is None else [group]
         for number in groups:
             chunks = file.metadata.row_group(number)
-            found = (chunks.column(i) for i in range(chunks.num_columns))
-            self._bytes += sum(c.total_uncompressed_size for c in found if c.path_in_schema in columns)
+            parts = (chunks.column(i) for i in range(chunks.num_columns))
+            self._bytes += sum(c.total_uncompressed_size for c in parts if c.path_in_schema in columns)
         if self._bytes > _MOST_BYTES:
             raise NotHere
-        return file.read_row_groups(list(groups), columns=list(columns), use_threads=True)
+        found: pa.Table = settled(file.read_row_groups(list(groups), columns=list(columns), use_threads=True))
+        return found
 
     def _keep(self, rows: pa.Table, weight: int) -> None:
         self._rows += len(rows)

@@ -17,11 +17,14 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
 
-from penstock.storage import local_expressions as expressions
+from penstock.sql.dialect import SparkSql
+from penstock.storage import local_conditions, local_expressions, local_texts, local_times  # noqa: F401 - their rules
 from penstock.storage.arrow import NotHere, collected, fits_arrow, nullable
 from penstock.storage.clock import phase
 from penstock.storage.interpreted import LITTLE_ROWS, running
+from penstock.storage.local_aggregates import aggregated
 from penstock.storage.local_groups import Groups, Numbers, consolidated, pairs, ranks, whole
+from penstock.storage.local_rows import Rows, computed, parsed
 from penstock.storage.local_types import cast as converted
 from penstock.storage.local_types import widest_of
 from penstock.storage.local_windows import ordered, placed
@@ -147,10 +150,10 @@ class Local:
     def selected(self, texts: Sequence[str]) -> DataFrame:
         """As ``selectExpr``."""
         try:
-            parsed = [expressions.parsed(text) for text in texts]
-            if any(_is_generator(e) for e in parsed):
-                return self._generated(parsed, texts)
-            return self._selected(parsed, texts)
+            nodes = [parsed(text) for text in texts]
+            if any(_is_generator(node) for node in nodes):
+                return self._generated(nodes, texts)
+            return self._selected(nodes, texts)
         except NotHere:
             return self.frame.selectExpr(*texts)
 
@@ -159,7 +162,7 @@ class Local:
         if not isinstance(condition, str):
             return self.frame.where(condition)
         try:
-            return self._kept(self._values([expressions.parsed(condition)], [condition])[0])
+            return self._kept(self._values([parsed(condition)], [condition])[0])
         except NotHere:
             return self.frame.where(condition)
 
@@ -173,8 +176,8 @@ class Local:
         groups = Groups(list(by.values()), rows.count)
         found = {name: values.take(pa.array(groups.first)) for name, values in by.items()}
         for text in aggregates:
-            expression = expressions.parsed(text)
-            found[_name(expression)] = expressions.aggregated(expression, rows, groups, found)
+            expression = parsed(text)
+            found[_name(expression)] = aggregated(expression, rows, groups, found)
         return self._made(found)
 
     @_computing
@@ -241,18 +244,18 @@ class Local:
     # -- how ----------------------------------------------------------------------------------------------------------
 
     @property
-    def _rows(self) -> expressions.Rows:
+    def _rows(self) -> Rows:
         table = self.table
         columns = {name: whole(table.column(name)) for name in table.column_names}
-        return expressions.Rows(columns, table.num_rows, lambda: self._utc)
+        return Rows(columns, table.num_rows, lambda: self._utc)
 
     @cached_property
     def _utc(self) -> bool:
         return self.sparkSession.conf.get("spark.sql.session.timeZone") in _UTC
 
-    def _selected(self, parsed: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
+    def _selected(self, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
         wanted: list[tuple[str, exp.Expr, str]] = []
-        for expression, text in zip(parsed, texts, strict=True):
+        for expression, text in zip(nodes, texts, strict=True):
             if isinstance(expression, exp.Star):
                 wanted += [(name, exp.column(name, quoted=True), _quoted(name)) for name in self.columns]
             else:
@@ -265,14 +268,14 @@ class Local:
         values = self._values([e for _, e, _ in wanted], [text for _, _, text in wanted])
         return self._made(dict(zip([name for name, _, _ in wanted], values, strict=True)))
 
-    def _generated(self, parsed: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
+    def _generated(self, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
         """EXPLODE beside columns: each row as often as its array has elements."""
-        (number,) = [i for i, e in enumerate(parsed) if _is_generator(e)]
-        generator = parsed[number].unalias()
+        (number,) = [i for i, e in enumerate(nodes) if _is_generator(e)]
+        generator = nodes[number].unalias()
         if not isinstance(generator, exp.Explode) or type(generator) is not exp.Explode or generator.expressions:
             raise NotHere
         places, elements = _exploded(generator.this, self._rows)
-        name = _name(parsed[number])
+        name = _name(nodes[number])
         if name in self.columns:
             raise NotHere
         rows = self.table.take(pa.array(places)).append_column(name, elements)
@@ -287,11 +290,11 @@ class Local:
         places = np.lexsort(tuple(reversed(by)))[offset : offset + limit]
         return self._at(places, self.columns)
 
-    def _values(self, parsed: Sequence[exp.Expr], texts: Sequence[str]) -> list[pa.Array]:
+    def _values(self, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> list[pa.Array]:
         """The values of expressions; those that Arrow does not give are asked of Spark, if the rows are few."""
         rows = self._rows
         values: list[pa.Array | None] = []
-        for expression in parsed:
+        for expression in nodes:
             try:
                 values.append(_value(expression, rows))
             except NotHere:
@@ -362,12 +365,12 @@ class Local:
 def _join(left: Local, right: Local, on: str, how: str) -> DataFrame:
     one, two = left._rows, right._rows
     mine, theirs, nulls, rest = [], [], [], []
-    for condition in _conjuncts(expressions.parsed(on)):
+    for condition in _conjuncts(parsed(on)):
         sides = _sides(condition, left.columns, right.columns)
         if sides is None:
             rest.append(condition)
             continue
-        a, b = expressions.computed(sides[0], one), expressions.computed(sides[1], two)
+        a, b = computed(sides[0], one), computed(sides[1], two)
         kind = widest_of([a.type, b.type])
         mine.append(converted(a, kind))
         theirs.append(converted(b, kind))
@@ -379,15 +382,7 @@ def _join(left: Local, right: Local, on: str, how: str) -> DataFrame:
     else:
         here, there = pairs(mine, theirs, nulls, (one.count, two.count))
     if rest:
-        both = {n: c.take(pa.array(there)) for n, c in two.columns.items()}
-        both |= {n: c.take(pa.array(here)) for n, c in one.columns.items()}
-        met = expressions.Rows(both, len(here), one.utc)
-        for condition in rest:
-            true = expressions.computed(condition, met)
-            if not pa.types.is_boolean(true.type):
-                raise NotHere
-            kept = true.fill_null(False).to_numpy(zero_copy_only=False)
-            met, here, there = met.some(np.flatnonzero(kept)), here[kept], there[kept]
+        here, there = _met(left, one, two, here, there, rest)
     if how in ("left_semi", "left_anti"):
         found = np.zeros(one.count, np.bool_)
         found[here] = True
@@ -405,6 +400,35 @@ def _join(left: Local, right: Local, on: str, how: str) -> DataFrame:
     if len(columns) < len(one.columns) + len(two.columns):
         raise NotHere
     return left._made(columns)
+
+
+def _met(
+    left: Local, one: Rows, two: Rows, here: Numbers, there: Numbers, conditions: Sequence[exp.Expr]
+) -> tuple[Numbers, Numbers]:
+    """The pairs that fulfil conditions. Spark is asked last, all at once: one may guard the other from an error."""
+    both = {name: column.take(pa.array(there)) for name, column in two.columns.items()}
+    both |= {name: column.take(pa.array(here)) for name, column in one.columns.items()}
+    pairs_met, asked = Rows(both, len(here), one.utc), []
+    for condition in conditions:
+        try:
+            kept = _true(computed(condition, pairs_met))
+        except NotHere:
+            asked.append(f"({condition.sql(dialect=SparkSql)})")
+            continue
+        pairs_met, here, there = pairs_met.some(np.flatnonzero(kept)), here[kept], there[kept]
+    if asked and len(here):
+        if len(both) < len(one.columns) + len(two.columns):
+            raise NotHere
+        rows = cast("Local", left._made(pairs_met.columns))
+        kept = _true(rows._asked([" AND ".join(asked)])[0])
+        here, there = here[kept], there[kept]
+    return here, there
+
+
+def _true(found: pa.Array) -> Numbers:
+    if not pa.types.is_boolean(found.type):
+        raise NotHere
+    return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))
 
 
 def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
@@ -434,24 +458,24 @@ def _name(expression: exp.Expr) -> str:
     raise NotHere
 
 
-def _value(expression: exp.Expr, rows: expressions.Rows) -> pa.Array:
+def _value(expression: exp.Expr, rows: Rows) -> pa.Array:
     inner = expression.unalias()
-    return placed(inner, rows) if isinstance(inner, exp.Window) else expressions.computed(expression, rows)
+    return placed(inner, rows) if isinstance(inner, exp.Window) else computed(expression, rows)
 
 
 def _is_generator(expression: exp.Expr) -> bool:
     return isinstance(expression.unalias(), exp.UDTF | exp.Explode)
 
 
-def _exploded(array: exp.Expr, rows: expressions.Rows) -> tuple[Numbers, pa.Array]:
+def _exploded(array: exp.Expr, rows: Rows) -> tuple[Numbers, pa.Array]:
     """Of each element of the rows' arrays the row that it belongs to, and the element."""
     if isinstance(array, exp.Array) and array.expressions:
-        options = [expressions.computed(e, rows) for e in array.expressions]
+        options = [computed(e, rows) for e in array.expressions]
         kind = widest_of([values.type for values in options])
         elements = pa.concat_arrays([converted(values, kind) for values in options])
         order = np.arange(len(elements)).reshape(len(options), rows.count).T.ravel()
         return np.repeat(np.arange(rows.count), len(options)), elements.take(pa.array(order))
-    values = expressions.computed(array, rows)
+    values = computed(array, rows)
     if not pa.types.is_list(values.type):
         raise NotHere
     return pc.list_parent_indices(values).to_numpy(), pc.list_flatten(values)
@@ -473,7 +497,7 @@ def _bare(name: str) -> str:
 
 def _without_alias(text: str) -> str:
     """The expression in a text that may name it."""
-    expression = expressions.parsed(text)
+    expression = parsed(text)
     if not isinstance(expression, exp.Alias):
         return text
     for end in (f" AS {expression.alias}", f" AS {_quoted(expression.alias)}"):

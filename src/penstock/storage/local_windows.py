@@ -9,16 +9,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.storage.arrow import NotHere
-from penstock.storage.local_expressions import Rows, computed
 from penstock.storage.local_groups import Groups, Numbers, ranks, together
+from penstock.storage.local_rows import Rows, check_arguments, computed
 
 
 def placed(window: exp.Window, rows: Rows) -> pa.Array:
     """The value of a window function for each row."""
     function, order = window.this, window.args.get("order")
-    known = isinstance(function, exp.RowNumber | exp.Rank | exp.DenseRank) and not function.expressions
-    if not known or order is None or window.args.get("spec") is not None or window.args.get("alias"):
+    if not isinstance(function, exp.RowNumber | exp.Rank | exp.DenseRank) or order is None:
         raise NotHere
+    check_arguments(window, ("this", "partition_by", "order", "over"))
+    check_arguments(function, ())
+    check_arguments(order, ("expressions",))
     partition = [computed(e, rows) for e in window.args.get("partition_by") or ()]
     if any(pa.types.is_floating(values.type) for values in partition):
         raise NotHere
@@ -47,8 +49,9 @@ def ordered(keys: Sequence[exp.Expr], rows: Rows) -> list[Numbers]:
 
 
 def _ordered(key: exp.Expr, rows: Rows) -> Numbers:
-    if not isinstance(key, exp.Ordered) or key.args.get("with_fill"):
+    if not isinstance(key, exp.Ordered):
         raise NotHere
+    check_arguments(key, ("this", "desc", "nulls_first"))
     number = ranks(computed(key.this, rows))  # NULL has 0, and comes before all others
     down, first = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
     signed = -number if down else number

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructType
 
-from penstock.storage.arrow import loosened
+from penstock.storage.arrow import loosened, settled, settled_type
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
@@ -189,7 +189,9 @@ class _Group:
 
     def batches(self, file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some thousand rows at a time: what was just read is still at hand, and memory is used again."""
-        return file.iter_batches(_BATCH, row_groups=[self.number], columns=list(columns), use_threads=False)
+        return map(
+            settled, file.iter_batches(_BATCH, row_groups=[self.number], columns=list(columns), use_threads=False)
+        )
 
     def size(self, columns: Sequence[str]) -> int:
         group = self.metadata.row_group(self.number)
@@ -227,7 +229,7 @@ class _Keys:
     def check(self, stored: pa.Schema) -> None:
         """Whether a file has the columns as the table says."""
         for name, kind in self._kinds.items():
-            if name not in stored.names or _kind(stored.field(name).type).split()[-1] != kind.split()[-1]:
+            if name not in stored.names or _kind(settled_type(stored.field(name).type)).split()[-1] != kind.split()[-1]:
                 raise NotHere
 
     def hits(self, rows: pa.RecordBatch) -> Numbers:

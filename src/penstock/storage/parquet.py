@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.storage.arrow import NotHere, loosened, nullable
+from penstock.storage.arrow import NotHere, loosened, nullable, settled
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
@@ -97,7 +97,7 @@ def read_rows(
         found = opened(filesystem, root, file.path, times=has_times(schema))
         if not set(schema.names) <= set(found.schema_arrow.names):
             raise NotHere
-        rows = loosened(found.read(columns=schema.names).select(schema.names)).cast(stored)
+        rows = loosened(settled(found.read(columns=schema.names).select(schema.names))).cast(stored)
         if located:
             rows = rows.append_column(FILE, pa.array([file.name] * rows.num_rows, pa.string()))
             rows = rows.append_column(PLACE, pa.array(np.arange(rows.num_rows)))

@@ -29,13 +29,6 @@ from penstock.storage.zset import LOCAL_ROWS, WEIGHT, identity
 MOST_DEAD = 0.3
 """The share of a file's rows that may be hidden before the file is rewritten."""
 
-LEAST_SAVED_ROWS = 500_000
-"""Rows that a patch must spare from being written again, to be worth a vector that every later reader looks into."""
-
-_VECTOR_ROWS = 1_000
-"""What a vector costs, in rows that could be written instead."""
-
-
 Places = Mapping[str, BitMap64]
 """File to the places of rows in it."""
 
@@ -84,26 +77,6 @@ class Patch:
     """Files of which nothing remains."""
     weighed: Mapping[str, int] | None = None
     """About how many rows REWRITE and PATCH would have written, where there was a choice."""
-
-
-def cheaper(*, touched_rows: int, touched_files: int, removed: int, added: int) -> str:
-    """REWRITE or PATCH: whether the files that hold removed rows are worth being written again.
-
-    >>> cheaper(touched_rows=2_500_000, touched_files=4, removed=5_000, added=5_000)
-    'PATCH'
-    >>> cheaper(touched_rows=2_500_000, touched_files=4, removed=2_000_000, added=0)
-    'REWRITE'
-    >>> cheaper(touched_rows=50_000, touched_files=1, removed=10, added=10)
-    'REWRITE'
-    """
-    cost = weighed(touched_rows=touched_rows, touched_files=touched_files, removed=removed, added=added)
-    rewriting, patching = cost["REWRITE"], cost["PATCH"]
-    return "PATCH" if rewriting - patching >= LEAST_SAVED_ROWS and patching < rewriting / 2 else "REWRITE"
-
-
-def weighed(*, touched_rows: int, touched_files: int, removed: int, added: int) -> dict[str, int]:
-    """About how many rows either way would write."""
-    return {"REWRITE": touched_rows - removed + added, "PATCH": removed + added + touched_files * _VECTOR_ROWS}
 
 
 def can_locate(before: Snapshot) -> bool:

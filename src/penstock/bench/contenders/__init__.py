@@ -1,6 +1,6 @@
 """The contenders: ways to bring views up to date after the tables have changed."""
 
-from penstock.bench.contenders.contender import Contender
+from penstock.bench.contenders.contender import Contender, GaveUp
 from penstock.bench.contenders.duckdb import DuckDb
 from penstock.bench.contenders.insisting import Insisting
 from penstock.bench.contenders.merge import Feed, HandWritten, Merges
@@ -12,6 +12,7 @@ __all__ = [
     "Contender",
     "DuckDb",
     "Feed",
+    "GaveUp",
     "HandWritten",
     "Insisting",
     "Merges",

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from penstock.bench.stage import Stage
 
 
+class GaveUp(Exception):
+    """A contender failed at its work, for a reason of its own; the others go on."""
+
+
 class Contender(ABC):
     name: ClassVar[str]
 

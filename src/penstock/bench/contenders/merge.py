@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from penstock.bench.contenders.contender import Contender
+from penstock.bench.contenders.contender import Contender, GaveUp
 from penstock.bench.measure import MERGE
 from penstock.errors import InternalError
 
@@ -64,6 +64,7 @@ class Merges(Contender):
         super().__init__(stage)
         self._pipelines = pipelines
         self._feeds: list[Feed] = []
+        self._broken: set[str] = set()
 
     def prepare(self) -> None:
         from penstock.sql.query import spark_text
@@ -81,13 +82,19 @@ class Merges(Contender):
     def refuses(self, views: Sequence[str]) -> str | None:
         written = {view for pipeline in self._pipelines for view in pipeline.targets}
         missing = [view for view in views if view not in written]
-        return f"no MERGE was written for {', '.join(missing)}" if missing else None
+        if missing:
+            return f"no MERGE was written for {', '.join(missing)}"
+        return "it failed before" if self._broken & set(views) else None
 
     def refresh(self, views: Sequence[str]) -> None:
         for pipeline, feed in zip(self._pipelines, self._feeds, strict=True):
             newest = _versions(feed.tables) if set(pipeline.targets) & set(views) else feed.consumed
             if newest != feed.consumed:
-                pipeline.follow(feed)
+                try:
+                    pipeline.follow(feed)
+                except Exception as problem:  # Delta cannot read every feed that it writes
+                    self._broken |= set(pipeline.targets)
+                    raise GaveUp(str(problem).splitlines()[0]) from problem
                 feed.consumed = newest
 
     def check(self, view: str, expected: DataFrame) -> None:

@@ -1,0 +1,195 @@
+"""Conditions over rows on the driver, and what is chosen by them: the rules of ``local_rows`` for truth and NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from penstock.storage.arrow import NotHere
+from penstock.storage.local_groups import Numbers, codes, ranks
+from penstock.storage.local_rows import Rows, rule, spread, value
+from penstock.storage.local_types import DIGITS, Value, cast, widest, widest_of
+
+_TEXTS = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+
+_COMPARISONS = {
+    exp.EQ: pc.equal, exp.NEQ: pc.not_equal, exp.LT: pc.less, exp.LTE: pc.less_equal, exp.GT: pc.greater,
+    exp.GTE: pc.greater_equal,
+}  # fmt: skip
+
+
+@rule(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+def _comparison(node: exp.Binary, rows: Rows) -> Value:
+    left, right = _alike(node, rows)
+    compare = _COMPARISONS[type(node)]
+    if pa.types.is_struct(left.type):
+        return _compared_structs(compare, spread(left, rows.count), spread(right, rows.count))
+    _check_comparable(left, right)
+    return compare(left, right)
+
+
+def _is_float(data_type: pa.DataType) -> bool:
+    return pa.types.is_floating(data_type)
+
+
+def _alike(node: exp.Binary, rows: Rows) -> tuple[Value, Value]:
+    """Both operands as values of one type, without loss."""
+    left, right = value(node.left, rows), value(node.right, rows)
+    if left.type == right.type:
+        return left, right
+    if pa.types.is_null(left.type):
+        return left.cast(right.type), right
+    if pa.types.is_null(right.type):
+        return left, right.cast(left.type)
+    common = widest(left.type, right.type)
+    if common is None:
+        if pa.types.is_float64(left.type):
+            return left, _as_double(node.right, right)
+        if pa.types.is_float64(right.type):
+            return _as_double(node.left, left), right
+        raise NotHere
+    return cast(left, common), cast(right, common)
+
+
+def _as_double(node: exp.Expr, found: Value) -> Value:
+    """A number as a double: a whole one, or one that is written down."""
+    node = node.unnest()
+    if found.type in DIGITS:
+        return cast(found, pa.float64())
+    if not isinstance(node, exp.Literal) or node.is_string:
+        raise NotHere
+    return pa.scalar(float(node.this), pa.float64())
+
+
+def _check_comparable(*values: Value) -> None:
+    for found in values:
+        if pa.types.is_nested(found.type) or pa.types.is_null(found.type):
+            raise NotHere
+        if _is_float(found.type) and bool(pc.any(pc.is_nan(found)).as_py() if isinstance(found, pa.Array) else False):
+            raise NotHere
+
+
+def _compared_structs(compare: Callable[[Any, Any], Value], left: pa.Array, right: pa.Array) -> pa.Array:
+    order = ranks(pa.concat_arrays([left, right]))
+    found = compare(pa.array(order[: len(left)]), pa.array(order[len(left) :]))
+    return pc.if_else(pc.or_(left.is_null(), right.is_null()), pa.scalar(None, pa.bool_()), found)
+
+
+@rule(exp.NullSafeEQ)
+def _same(node: exp.NullSafeEQ, rows: Rows) -> Value:
+    """NULL is the same as NULL. Text of floats, by which rows are told apart, is not made: their bits are compared."""
+    texts = [_float_as_text(side, rows) for side in (node.left, node.right)]
+    if texts[0] is not None and texts[1] is not None:
+        left, right = texts[0], texts[1]
+    else:
+        left, right = _alike(node, rows)
+        if _is_float(left.type):
+            raise NotHere
+    left, right = spread(left, rows.count), spread(right, rows.count)
+    number = codes(pa.concat_arrays([left, right]))
+    return pa.array(number[: len(left)] == number[len(left) :])
+
+
+def _float_as_text(node: exp.Expr, rows: Rows) -> Value | None:
+    if isinstance(node, exp.Cast) and node.to.this in _TEXTS:
+        found = value(node.this, rows)
+        return found if _is_float(found.type) else None
+    return None
+
+
+@rule(exp.And)
+def _and(node: exp.And, rows: Rows) -> Value:
+    return pc.and_kleene(*_truths(node, rows))
+
+
+@rule(exp.Or)
+def _or(node: exp.Or, rows: Rows) -> Value:
+    return pc.or_kleene(*_truths(node, rows))
+
+
+def _truths(node: exp.Binary, rows: Rows) -> list[Value]:
+    return [truth(value(side, rows)) for side in (node.left, node.right)]
+
+
+def truth(found: Value) -> Value:
+    if pa.types.is_null(found.type):
+        return found.cast(pa.bool_())
+    if not pa.types.is_boolean(found.type):
+        raise NotHere
+    return found
+
+
+@rule(exp.Not)
+def _not(node: exp.Not, rows: Rows) -> Value:
+    return pc.invert(truth(value(node.this, rows)))
+
+
+@rule(exp.Is)
+def _is(node: exp.Is, rows: Rows) -> Value:
+    if not isinstance(node.expression, exp.Null):
+        raise NotHere
+    return pc.is_null(value(node.this, rows))
+
+
+@rule(exp.In, reads=("this", "expressions"))
+def _in(node: exp.In, rows: Rows) -> Value:
+    if not node.expressions:
+        raise NotHere
+    found: Value = pa.scalar(False)
+    for option in node.expressions:
+        found = pc.or_kleene(found, _comparison(exp.EQ(this=node.this, expression=option), rows))
+    return found
+
+
+@rule(exp.Between, reads=("this", "low", "high"))
+def _between(node: exp.Between, rows: Rows) -> Value:
+    low, high = node.args["low"], node.args["high"]
+    return pc.and_kleene(
+        _comparison(exp.GTE(this=node.this, expression=low), rows),
+        _comparison(exp.LTE(this=node.this, expression=high), rows),
+    )
+
+
+# -- choices -----------------------------------------------------------------------------------------------------------
+
+
+@rule(exp.If, reads=("this", "true", "false"))
+def _if(node: exp.If, rows: Rows) -> Value:
+    return _chosen([(node.this, node.args["true"])], node.args.get("false") or exp.Null(), rows)
+
+
+@rule(exp.Case, reads=("ifs", "default"))
+def _case(node: exp.Case, rows: Rows) -> Value:
+    return _chosen([(i.this, i.args["true"]) for i in node.args["ifs"]], node.args.get("default") or exp.Null(), rows)
+
+
+@rule(exp.Coalesce, reads=("this", "expressions"))
+def _coalesce(node: exp.Coalesce, rows: Rows) -> Value:
+    options = [node.this, *node.expressions]
+    choices = [(exp.Not(this=exp.Is(this=o, expression=exp.Null())), o) for o in options[:-1]]
+    return _chosen(choices, options[-1], rows)
+
+
+def _chosen(choices: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr, rows: Rows) -> Value:
+    """Each value is computed for its own rows only: what is not chosen is no error."""
+    left = np.arange(rows.count)
+    parts: list[tuple[Numbers, pa.Array]] = []
+    for condition, chosen in choices:
+        here = rows if len(left) == rows.count else rows.some(left)
+        true = spread(truth(value(condition, here)), here.count).fill_null(False).to_numpy(zero_copy_only=False)
+        parts.append((left[true], _part(chosen, rows, left[true])))
+        left = left[~true]
+    parts.append((left, _part(otherwise, rows, left)))
+    kind = widest_of([part.type for _, part in parts])
+    together = pa.concat_arrays([spread(cast(part, kind), len(places)) for places, part in parts])
+    order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
+    return together.take(pa.array(order))
+
+
+def _part(node: exp.Expr, rows: Rows, places: Numbers) -> pa.Array:
+    return spread(value(node, rows if len(places) == rows.count else rows.some(places)), len(places))

@@ -1,0 +1,106 @@
+"""Rows on the driver, and the rules by which the value of an expression is computed for each of them.
+
+A rule is found by the node of the parsed expression. What has no rule is ``NotHere``, and Spark is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.sql.dialect import SparkSql
+from penstock.storage.arrow import NotHere
+from penstock.storage.local_groups import Numbers
+from penstock.storage.local_types import Value
+
+TIME = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Columns of equal length; ``utc``: whether the session's hours and days are those of UTC."""
+
+    columns: Mapping[str, pa.Array]
+    count: int
+    utc: Callable[[], bool] = lambda: True
+
+    def column(self, name: str) -> pa.Array:
+        """A column by its name, whatever its case."""
+        if name in self.columns:
+            return self.columns[name]
+        found = [column for own, column in self.columns.items() if own.lower() == name.lower()]
+        if len(found) != 1:
+            raise NotHere
+        return found[0]
+
+    def some(self, kept: Numbers) -> Rows:
+        """The rows at some places."""
+        places = pa.array(kept)
+        return Rows({name: column.take(places) for name, column in self.columns.items()}, len(kept), self.utc)
+
+
+Rule = TypeVar("Rule", bound=Callable[[Any, Rows], Value])
+
+_RULES: dict[type[exp.Expr], tuple[Callable[[Any, Rows], Value], tuple[str, ...]]] = {}
+_OPERANDS = ("this", "expression")
+
+
+def rule(*nodes: type[exp.Expr], reads: tuple[str, ...] = _OPERANDS) -> Callable[[Rule], Rule]:
+    """Makes a function the rule of some nodes; ``reads`` are the arguments of the node that it looks at."""
+
+    def known(function: Rule) -> Rule:
+        for node in nodes:
+            _RULES[node] = function, reads
+        return function
+
+    return known
+
+
+def computed(expression: exp.Expr, rows: Rows) -> pa.Array:
+    """The value of an expression for each row."""
+    try:
+        return spread(value(expression, rows), rows.count)
+    except (pa.ArrowException, OverflowError, ValueError, RecursionError):
+        raise NotHere from None
+
+
+def value(node: exp.Expr, rows: Rows) -> Value:
+    """The value of an expression: an array, or a scalar if it is the same for all rows."""
+    if type(node) not in _RULES:
+        raise NotHere
+    function, reads = _RULES[type(node)]
+    check_arguments(node, reads)
+    return function(node, rows)
+
+
+def check_arguments(node: exp.Expr, reads: tuple[str, ...] = _OPERANDS) -> None:
+    """No rule may overlook what the parser says of a node: that a LIKE is negated, or that a cast has a format."""
+    if any(given and name not in reads for name, given in node.args.items()):
+        raise NotHere
+
+
+@lru_cache(maxsize=20_000)
+def parsed(text: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(text, dialect=SparkSql)
+    except (SqlglotError, RecursionError):
+        raise NotHere from None
+
+
+def spread(found: Value, count: int) -> pa.Array:
+    """One value for each row."""
+    return pa.repeat(found, count) if isinstance(found, pa.Scalar) else found
+
+
+def numbers(found: pa.Array, fill: int = 0) -> tuple[Numbers, Numbers]:
+    """Whole numbers (times as microseconds), and which of them are NULL."""
+    missing = found.is_null().to_numpy(zero_copy_only=False)
+    whole = found.cast(pa.int64()) if pa.types.is_timestamp(found.type) else found
+    return whole.fill_null(fill).to_numpy(), missing
