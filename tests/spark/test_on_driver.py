@@ -75,7 +75,10 @@ HERE = [
     "CAST(t AS DOUBLE)", "CAST(f AS STRING) <=> CAST(f + 0D AS STRING)", "day > DATE'1970-01-01'", "at <= at",
     "CAST(NULL AS INT)", "i = 1 OR NULL", "COALESCE(b, false) = c", "x LIKE 'a%'", "x LIKE '_'",
     "x NOT LIKE '%b'", "y LIKE 'a_b'", "y LIKE '%'", "i NOT IN (1, 2, 7)", "x NOT IN ('a')", "i NOT BETWEEN -1 AND t",
-    "NOT x LIKE 'a%'",
+    "NOT x LIKE 'a%'", "day + INTERVAL 1 DAY", "day - INTERVAL '3' MONTH", "day + INTERVAL '1' YEAR",
+    "DATE'2024-01-31' + INTERVAL '1' MONTH", "day < DATE'2024-03-31' - INTERVAL 1 MONTHS", "YEAR(day)", "MONTH(day)",
+    "EXTRACT(YEAR FROM day)", "EXTRACT(DAY FROM day)", "SUBSTRING(x, 1, 2)", "SUBSTRING(y, 2)", "SUBSTR(x, 3, 0)",
+    "LENGTH(x)", "x || y", "CONCAT(x, 'é', y)",
 ]  # fmt: skip
 """What is computed on the driver for all rows."""
 
@@ -87,8 +90,11 @@ MAYBE = [
     "CAST(w AS DECIMAL(20,0))", "w + 1BD", "IF(t = 0, NULL, i / t)", "IF(b, i, l)", "IF(b, d, e)", "IF(b, d, i)",
     "COALESCE(d, 0)", "CASE WHEN i <> 0 THEN 100 / i ELSE -1 END", "i <> 0 AND 100 / i > 2",
     "IF(i = 0, NULL, CAST(w AS DOUBLE) / CAST(i AS DOUBLE))", "CAST(x AS INT)", "UPPER(x)", "LENGTH(y) + i",
-    "x || y", "GREATEST(i, t)", "DATE_TRUNC('QUARTER', at)", "day + INTERVAL 1 DAY", "t < f", "f >= l",
-    "CAST(day AS TIMESTAMP)",
+    "GREATEST(i, t)", "DATE_TRUNC('QUARTER', at)", "t < f", "f >= l",
+    "CAST(day AS TIMESTAMP)", "SUBSTRING(x, -1, 1)", "SUBSTRING(x, 0, 2)", "SUBSTRING(x, t)", "LEFT(x, 1)",
+    "day + INTERVAL '1' HOUR", "at + INTERVAL 1 DAY", "day - INTERVAL 1 WEEK", "day + INTERVAL '9000' YEAR", "YEAR(at)",
+    "CONCAT(x, i)", "i || x", "day - DATE'1970-01-01'", "EXTRACT(WEEK FROM day)", "DAY(day)", "CHAR_LENGTH(y)",
+    "day + INTERVAL '-1' DAY", "day + INTERVAL '1-1' YEAR TO MONTH", "INTERVAL 1 DAY + day", "DATE_ADD(day, t)",
     "ROUND(d, 1)", "ABS(i)", "i IN (1, NULL)", "x LIKE '\\\\%'", "x LIKE 'a/%' ESCAPE '/'", "COUNT(i, t) OVER ()",
     "x ILIKE 'A%'", "x NOT ILIKE 'A%'", "x NOT RLIKE 'a'", "CASE i WHEN 1 THEN x END", "i IS DISTINCT FROM t",
     "b IS TRUE", "b IS NOT FALSE", "CAST(x AS VARCHAR(1))", "MAX(i) OVER (PARTITION BY x)",
@@ -217,7 +223,10 @@ def test_rows_are_added_up_as_by_spark(spark: SparkSession, rows: list[dict[str,
     same(here, consolidate(frame.frame))
 
 
-ON = ["i = j", "i <=> j", "i = j AND x < z", "x = z AND i <=> j", "i < j", "true", "d = j", "b AND i = j", "p = q"]
+ON = [
+    "i = j", "i <=> j", "i = j AND x < z", "x = z AND i <=> j", "i < j", "true", "d = j", "b AND i = j", "p = q",
+    "i = j AND UPPER(x) = z", "UPPER(x) <=> UPPER(z)", "i = j AND j <> 0 AND 10 / j > i", "i <=> j AND UPPER(z) > x",
+]  # fmt: skip
 
 
 @few

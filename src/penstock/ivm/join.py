@@ -19,7 +19,8 @@ from sqlglot import exp
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
-from penstock.plan.operators import Join, Operator, names_in, render
+from penstock.plan.operators import Join, Operator, Scan, names_in, render, walk
+from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.frames import join as joined
 from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Delta, Rows, add
@@ -64,6 +65,11 @@ class _Input:
     def rows(self) -> Rows:
         return rules.evaluate(self.operator, self.context, self.moment)
 
+    @property
+    def large(self) -> bool:
+        """Whether it reads so many rows that it pays to know which of them are wanted."""
+        return any(self.context.count(op) > SMALL_TABLE_ROWS for op in walk(self.operator) if isinstance(op, Scan))
+
     def joining(self, known: pa.Table | None, conditions: Sequence[exp.Expr]) -> Rows:
         """Of a large input, the rows that can be joined to the known ones, and maybe others."""
         equal = joined_by(known, conditions, self.operator)
@@ -106,10 +112,8 @@ class _Term:
         self._known |= set(other.operator.columns)
         ready = [condition for condition, names in self._pending if names <= self._known]
         self._pending = [(condition, names) for condition, names in self._pending if not names <= self._known]
-        rows = other.rows()
         equal = any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in ready)
-        if not rows.small and equal:
-            rows = other.joining(self._rows_so_far(), ready)
+        rows = other.joining(self._rows_so_far(), ready) if equal and other.large else other.rows()
         self._small = self._small and rows.small and equal  # else the product of few rows may be many
         self._light = self._light and rows.light and equal
         frame, weighted = _numbered(rows, number)

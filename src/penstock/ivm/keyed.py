@@ -69,7 +69,8 @@ class Stored:
         if self.found is not None:
             return found_frame(self.spark, self.snapshot, self.found if located else self.found.drop_columns(LOCATED))
         files = self.snapshot.files if self.files is None else self.files
-        here = lazily(self.spark, self.snapshot, schema_of(self.snapshot).names, files, located=located)
+        names = schema_of(self.snapshot).names
+        here = lazily(self.spark, self.snapshot, names, files, located=located, condition=self.condition)
         if here is not None:
             return here
         if self.files is None and not located:

@@ -130,12 +130,8 @@ def _look_up(sides: _Sides, left: _Few, context: Context, moment: Moment) -> Row
 
 def _bounded(side: Operator, known: pa.Table | None, sides: _Sides, context: Context, moment: Moment) -> Rows:
     """Of one side, the rows that can match the known ones of the other, and maybe more."""
-    rows = rules.evaluate(side, context, moment)
-    if rows.small:
-        return rows
     keys = sought(side, known, joined_by(known, sides.conditions, side), utc=context.utc)
-    if keys is not None:
-        rows = rules.evaluate(side, context.near(None, keys), moment)
+    rows = rules.evaluate(side, context if keys is None else context.near(None, keys), moment)
     return rows if rows.small else replace(rows, frame=joining(rows.frame, known, sides.conditions))
 
 

@@ -114,14 +114,21 @@ class Local:
         self._load = load
         self._read = read
 
-    @cached_property
+    @property
     def table(self) -> pa.Table:
+        """The rows; raises ``NotHere`` if they are Spark's to read."""
+        if self._loaded is None:
+            raise NotHere
+        return self._loaded
+
+    @cached_property
+    def _loaded(self) -> pa.Table | None:
         with phase("reading"):
             try:
                 found = self._load()
                 return found.combine_chunks() if found.num_rows else found.schema.empty_table()
-            except (pa.ArrowException, OSError):
-                raise NotHere from None
+            except (NotHere, pa.ArrowException, OSError):
+                return None
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -290,6 +297,9 @@ class Local:
         places = np.lexsort(tuple(reversed(by)))[offset : offset + limit]
         return self._at(places, self.columns)
 
+    def _value_of(self, node: exp.Expr) -> pa.Array:
+        return self._values([node], [node.sql(dialect=SparkSql)])[0]
+
     def _values(self, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> list[pa.Array]:
         """The values of expressions; those that Arrow does not give are asked of Spark, if the rows are few."""
         rows = self._rows
@@ -370,7 +380,7 @@ def _join(left: Local, right: Local, on: str, how: str) -> DataFrame:
         if sides is None:
             rest.append(condition)
             continue
-        a, b = computed(sides[0], one), computed(sides[1], two)
+        a, b = left._value_of(sides[0]), right._value_of(sides[1])
         kind = widest_of([a.type, b.type])
         mine.append(converted(a, kind))
         theirs.append(converted(b, kind))

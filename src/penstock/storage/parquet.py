@@ -115,18 +115,25 @@ def lazily(
     files: Sequence[DataFile] | None = None,
     *,
     located: bool = False,
+    condition: str | None = None,
 ) -> DataFrame | None:
-    """The same as a frame, whose rows are read where they are asked for; None if Spark should read them."""
+    """The same as a frame, whose rows are read where they are asked for: by Spark, if they are many. None if they are
+    of types that only Spark reads. Rows that do not fulfil the condition are not wanted, but may come.
+    """
     chosen = table.files if files is None else files
-    if sum(file.most for file in chosen) > MOST_ROWS or sum(file.size for file in chosen) > _MOST_BYTES:
-        return None
+    few = sum(file.most for file in chosen) <= MOST_ROWS and sum(file.size for file in chosen) <= _MOST_BYTES
     try:
         schema = plain_schema(table, columns, structs=True)
     except NotHere:
         return None
-    places = LOCATION_FIELDS if located else ()
-    return when_asked(
-        spark, StructType([*schema.fields, *places]),
-        lambda: read_rows(table, schema.names, chosen, located=located),
-        lambda: read_files(spark, table, [file.path for file in chosen], schema.names, located=located),
-    )  # fmt: skip
+
+    def load() -> pa.Table:
+        if not few:
+            raise NotHere
+        return read_rows(table, schema.names, chosen, located=located)
+
+    def read() -> DataFrame:
+        frame = read_files(spark, table, [file.path for file in chosen], schema.names, located=located)
+        return frame if condition is None else frame.where(condition)
+
+    return when_asked(spark, StructType([*schema.fields, *(LOCATION_FIELDS if located else ())]), load, read)
