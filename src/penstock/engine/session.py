@@ -54,6 +54,8 @@ def settings() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": cores,
         "spark.databricks.delta.snapshotPartitions": "1",
+        # A join that sends the smaller side leaves the larger one in order, and there is room for more than 10m.
+        "spark.sql.autoBroadcastJoinThreshold": "32m",
         "spark.scheduler.mode": "FAIR",
         # A view must not depend on which machine refreshes it.
         "spark.sql.session.timeZone": "UTC",

@@ -52,7 +52,8 @@ from penstock.storage.zset import WEIGHT, copies, not_matching
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
 
-SMALL_TABLE_ROWS = 200_000
+SMALL_TABLE_ROWS = 50_000
+"""Rows of a table that is written anew rather than searched for what to replace."""
 MOST_LOCATED = 1_000_000
 """Rows to be removed whose places are collected; of more, only the files are."""
 

@@ -27,8 +27,8 @@ from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
 from penstock.storage.reader import FILE, PLACE
 
-LEAST_ROWS = 200_000
-"""Rows of a table of which Spark reads all as fast."""
+LEAST_ROWS = 50_000
+"""Rows of a table that are all read as fast."""
 
 MOST_ROWS = 50_000_000
 """Rows that one machine should not be asked to look through."""
@@ -86,14 +86,16 @@ def look_up(
     files: Sequence[DataFile] | None = None,
     *,
     located: bool = False,
+    least: int | None = None,
 ) -> pa.Table | None:
-    """The rows of a version (of some of its files) that have the keys; None when Spark must find them.
+    """The rows of a version (of some of its files) that have the keys; None when they should be found otherwise.
 
-    ``located``: with file and place of each, as ``reader.read_files`` gives them.
+    ``located``: with file and place of each, as ``reader.read_files`` gives them. ``least``: of fewer rows all are
+    better read.
     """
     files = table.files if files is None else files
     rows = sum(file.most for file in files)
-    if not can_look_through(rows) or not 0 < sought.keys.num_rows <= MOST_KEYS:
+    if not (LEAST_ROWS if least is None else least) <= rows <= MOST_ROWS or not 0 < sought.keys.num_rows <= MOST_KEYS:
         return None
     try:
         schema = plain_schema(table, columns, structs=True)

@@ -24,6 +24,7 @@ from penstock.storage.local_apply import gone as gone_rows
 from penstock.storage.log_writer import can_write
 from penstock.storage.lookup import Place, Sought, is_compared, look_up
 from penstock.storage.reader import FILE, PLACE, read_located
+from penstock.storage.skipping import files_near
 from penstock.storage.zset import LOCAL_ROWS, WEIGHT, identity
 
 MOST_DEAD = 0.3
@@ -180,7 +181,10 @@ def _looked_up(before: Snapshot, change: TableChange) -> pa.Table | None:
         return None
     removed = change.local.filter(pc.less(change.local.column(WEIGHT), 0))
     places = {c: Place(c) for c in columns if is_compared(removed.schema.field(c).type)}
-    return look_up(before, columns, Sought(removed.select(list(places)), places), located=True) if places else None
+    if not places:
+        return None
+    files = files_near(before, removed, {c: c for c in places})
+    return look_up(before, columns, Sought(removed.select(list(places)), places), files, located=True, least=0)
 
 
 def _bounds(change: TableChange) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_LEAST_SAVED = 0.5
+_LEAST_SAVED = 0.1
 """Seconds that a patch must spare, to be worth a vector that every later reader looks into."""
 
 _VECTOR_ROWS = 1_000

@@ -34,6 +34,9 @@ from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import VersionTaken, enabling, marked, now, put, removed, said
 from penstock.storage.placement import properties
 
+_GROUP_BYTES, _GROUP_ROWS = 16 * 1024 * 1024, 250_000
+"""The size of row groups: where neighbours lie together, looking some rows up reads few of them."""
+
 _LONGEST_TEXT = 32
 _EPOCH = "penstock.epoch"
 
@@ -57,6 +60,7 @@ def write_files(frame: DataFrame, path: str, epoch: int, partition: Sequence[str
     """
     folder = _folder(epoch)
     writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*partition)
+    writer = writer.option("parquet.block.size", _GROUP_BYTES)
     try:
         writer.parquet(f"{path}/{folder}")
     except Exception:
@@ -73,7 +77,8 @@ def write_table(table: pa.Table, path: str, epoch: int) -> list[AddAction]:
     folder = _folder(epoch)
     filesystem, root = filesystem_of(path)
     filesystem.create_dir(f"{root}/{folder}")
-    pq.write_table(table, f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet", filesystem=filesystem)
+    place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
+    pq.write_table(table, place, filesystem=filesystem, row_group_size=_GROUP_ROWS)
     return _added(path, folder)
 
 
