@@ -343,4 +343,4 @@ def _recompute(
     keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys), layout.stored)
     groups = touched(change.rows, keyed.names, materializer, change.reach, change.values)
     anew = _from_child(layout, context, groups)
-    return replaced(keyed, stored, groups, anew, materializer, unique=True)
+    return replaced(keyed, stored, groups, anew, materializer)

@@ -178,11 +178,9 @@ def replaced(
     groups: Touched | None,
     anew: Rows,
     materializer: Materializer,
-    *,
-    unique: bool = False,
 ) -> Materialized:
-    """The change of the table when these groups' rows (all without) become others. ``unique``: none is there twice."""
-    beside = LOCATED if unique and groups is not None and groups.local and stored.worth_locating else ()
+    """The change of the table when these groups' rows (all without) become others."""
+    beside = LOCATED if groups is not None and groups.local and stored.worth_locating else ()
     if groups is None:
         old = keyed.under_keys(stored.frame)
     else:

@@ -17,7 +17,7 @@ from penstock.storage.arrow import NotHere
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
-MOST_PAIRS = 1_000_000
+MOST_PAIRS = 4_000_000
 """Pairs that a join on the driver may make."""
 
 
@@ -125,13 +125,13 @@ class Groups:
             return self._aggregated(values, kind.lower())
         there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         order = there[np.lexsort((ranks(values)[there], self.of[there]))]
-        return self._one_of_each(values, order if kind == "MIN" else order[::-1])
+        return self.first_of(values, order if kind == "MIN" else order[::-1])
 
     def any_value(self, values: pa.Array) -> pa.Array:
         """A value of each group that is not NULL."""
-        return self._one_of_each(values, np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)))
+        return self.first_of(values, np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)))
 
-    def _one_of_each(self, values: pa.Array, order: Numbers) -> pa.Array:
+    def first_of(self, values: pa.Array, order: Numbers) -> pa.Array:
         """Of each group the value that comes first in an order of rows."""
         found, first = np.unique(self.of[order], return_index=True)
         return self._placed(values.take(pa.array(order[first])), found)
@@ -164,7 +164,9 @@ def consolidated(rows: pa.Table, weight: str, beside: Sequence[str] = ()) -> pa.
     first = pa.array(groups.first)
     found = {name: columns[name].take(first) for name in names}
     found[weight] = groups.sum(columns[weight])
-    found |= {name: groups.extreme(columns[name], "MAX") for name in beside}
+    if beside:
+        there = np.flatnonzero(columns[beside[0]].is_valid().to_numpy(zero_copy_only=False))
+        found |= {name: groups.first_of(columns[name], there) for name in beside}
     table = pa.table({name: found[name] for name in (*names, weight, *beside)})
     return table.filter(pc.not_equal(table.column(weight), 0))
 

@@ -128,7 +128,7 @@ def consolidate(frame: DataFrame, *, small: bool = False, beside: Sequence[str] 
     {a: +1, a: +1, b: +1, b: -1}  ->  {a: +2}
 
     Few rows are grouped in one partition, which spares Spark a shuffle. Columns ``beside`` are no part of a row: of
-    what comes together, one value that is not NULL stays.
+    what comes together, those of one row stay, which are not NULL if any are.
     """
     rows = as_local(frame)
     if rows is not None:
@@ -143,10 +143,12 @@ def consolidate(frame: DataFrame, *, small: bool = False, beside: Sequence[str] 
     if small:
         frame = frame.coalesce(1)
     kept = [f"ANY_VALUE({quoted(name)}) AS {quoted(name)}" for name in special]
-    kept += [f"MAX({name}) AS {name}" for name in beside]
+    kept += [f"MAX(STRUCT({', '.join(beside)})) AS __beside"] if beside else []
     keys = [special.get(f.name, quoted(f.name)) for f in fields]
     found = grouped(frame, keys, [f"SUM({WEIGHT}) AS {WEIGHT}", *kept]).where(f"{WEIGHT} <> 0")
-    return select(found, *[quoted(f.name) for f in fields], WEIGHT, *beside) if special else found
+    if not special and not beside:
+        return found
+    return select(found, *[quoted(f.name) for f in fields], WEIGHT, *(f"__beside.{name} AS {name}" for name in beside))
 
 
 def narrowed(table: pa.Table, columns: Sequence[str]) -> pa.Table | None:
