@@ -37,7 +37,7 @@ def test_what_recomputing_took_corrects_the_estimate() -> None:
     past = [("FULL", 3 * raw["FULL"], {"estimate": {"raw": raw}}), ("INCREMENTAL", raw["INCREMENTAL"], {})]
     measured = Measured.of(past)
     assert measured.factor("FULL") == pytest.approx(3.0)
-    assert measured.factor("INCREMENTAL") == measured.factor("FULL"), "the machine is as slow for both"
+    assert 1 < measured.factor("INCREMENTAL") < measured.factor("FULL"), "the machine may be slow for both"
     both = Measured.of([*past, ("INCREMENTAL", raw["INCREMENTAL"] / 4, {"estimate": {"raw": raw}})])
     assert estimate(work, both).incremental == pytest.approx(raw["INCREMENTAL"] / 4)
 

@@ -30,12 +30,12 @@ MOST_HERE = 2_000_000
 
 PER_MILLION = {
     # Seconds per million rows: of inputs read and computed in full; of changed rows maintained on the driver, by Spark.
-    "rows": (0.8, 1.5, 20.0),
-    "join": (1.2, 2.5, 50.0),
-    "aggregate": (1.2, 1.5, 40.0),
-    "groups": (1.3, 30.0, 200.0),
-    "window": (2.0, 1500.0, 2000.0),
-    "top_k": (0.5, 5.0, 20.0),
+    "rows": (0.2, 1.0, 4.0),
+    "join": (0.5, 1.5, 8.0),
+    "aggregate": (0.4, 1.6, 4.0),
+    "groups": (0.45, 30.0, 100.0),
+    "window": (1.2, 500.0, 1000.0),
+    "top_k": (0.3, 5.0, 10.0),
 }
 """By what a node is: rows one by one, joins, aggregates that merge or that recompute groups, windows, top-k.
 
@@ -43,7 +43,14 @@ Measured by ``penstock bench crossover`` on two cores. A change of groups or win
 written again. How large they are is not known before: the guess is a hundred rows, and the first refreshes correct it.
 """
 
-_WRITE, _COMPARE = 0.8, 1.0
+_MORE = 0.1
+"""Seconds per million rows of inputs for each further join or aggregate in a node that is computed in full."""
+
+_SEEN, _SOUGHT, _REPLACED = 0.025, 0.06, 4.0
+"""Seconds per million rows of inputs that were not only added to; of the table, if its rows have no keys; and of rows
+without keys that are found and replaced."""
+
+_WRITE, _COMPARE = 0.3, 1.0
 """Seconds per million rows written, and per million rows of which two versions are compared."""
 
 
@@ -61,6 +68,8 @@ class Work:
     """Rows of the node's table."""
     appended: bool = False
     """Whether the inputs only grew."""
+    keyed: bool = True
+    """Whether rows of the table are told by keys."""
     whole: bool = True
     """Whether the node is all of its view, so that what the view's refreshes took is what the node took."""
 
@@ -132,9 +141,10 @@ class Measured:
         return cls(last)
 
     def factor(self, action: str) -> float:
-        """How far the last estimate was off. Of an action never measured: as the other, for the machine is the same."""
-        seconds, raw = self.last.get(action) or next(iter(self.last.values()), (1.0, 1.0))
-        return _factor(seconds, raw)
+        """How far the last estimate was off. Of an action never measured: half as far as the other's."""
+        if action in self.last:
+            return _factor(*self.last[action])
+        return math.sqrt(_factor(*next(iter(self.last.values()), (1.0, 1.0))))
 
     def incremental(self, raw: float) -> float:
         """Seconds for maintaining: those of last time, more or less as the change is larger or smaller.
@@ -169,12 +179,16 @@ def estimate(work: Work, measured: Measured | None = None, readers: Sequence[Est
     'FULL'
     """
     measured = measured or Measured()
-    read = sum(PER_MILLION[kind][0] for kind in work.kinds) / 1e6
+    read = [PER_MILLION[kind][0] for kind in work.kinds]
+    full = START_FULL + work.rows * (max(read) + _MORE * (len(read) - 1)) / 1e6 + work.stored * _WRITE / 1e6
     where = 1 if work.changed <= MOST_HERE else 2
-    maintained = sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
-    written = min(work.stored, work.changed) if work.appended else min(work.stored, 4 * work.changed)
-    full = START_FULL + work.rows * read + work.stored * _WRITE / 1e6
-    incremental = START + work.changed * maintained + written * _WRITE / 1e6
+    incremental = START + work.changed * sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
+    replaced = work.changed * min(work.stored / max(work.rows, 1), 1.0)
+    incremental += replaced * _WRITE / 1e6
+    if not work.appended:
+        incremental += work.rows * _SEEN / 1e6
+    if not work.appended and not work.keyed:
+        incremental += (work.stored * _SOUGHT + replaced * _REPLACED) / 1e6
     raw = {"INCREMENTAL": incremental, "FULL": full}
     expected = measured.incremental(incremental) if work.whole else incremental * measured.factor("INCREMENTAL")
     return Estimate(expected, full * measured.factor("FULL"), raw, passed_on(work.stored, readers))

@@ -92,7 +92,7 @@ class Weighing:
         return Work(
             maintained.kinds, sum(e.added + e.removed for _, e in inputs), sum(rows for rows, _ in inputs),
             Snapshot(node.path, node.version).rows, appended=not any(e.removed for _, e in inputs),
-            whole=len(owners) == 1 and len(owners[0].nodes) == 1,
+            keyed=maintained.keys is not None, whole=len(owners) == 1 and len(owners[0].nodes) == 1,
         )  # fmt: skip
 
     def _input(self, node: NodeRecord, name: str) -> tuple[int, Extent]:

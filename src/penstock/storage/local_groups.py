@@ -17,6 +17,11 @@ from penstock.storage.arrow import NotHere
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
+_LONGEST = 18
+"""Digits of decimals that fit into 64 bits."""
+
+_WIDEST, _ROOM = 2**61, 2**62
+
 MOST_PAIRS = 4_000_000
 """Pairs that a join on the driver may make."""
 
@@ -38,8 +43,35 @@ def codes(values: pa.Array) -> Numbers:
         if pa.types.is_null(values.type):
             return np.zeros(len(values), np.int64)
         raise NotHere
+    number = _counted(values)
+    if number is not None:
+        return number
     encoded = values.dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _counted(values: pa.Array) -> Numbers | None:
+    """Numbers, days and times counted from the least on, which is 1; NULL is 0. None for others, and wide ranges."""
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_decimal128(values.type) and values.type.precision <= _LONGEST and len(values):
+        stored = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset :: 2][: len(values)]
+        number = np.where(missing, 0, stored)  # the lower half of each is all of it
+    elif pa.types.is_integer(values.type) and values.type != pa.uint64():
+        number = values.cast(pa.int64()).fill_null(0).to_numpy()
+    elif pa.types.is_date32(values.type):
+        number = values.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
+    elif pa.types.is_timestamp(values.type):
+        number = values.cast(pa.int64()).fill_null(0).to_numpy()
+    else:
+        return None
+    there = number[~missing] if values.null_count else number
+    if not len(there):
+        return np.zeros(len(values), np.int64)
+    least, greatest = int(there.min()), int(there.max())
+    if greatest - least >= _WIDEST:
+        return None
+    counted = number - least + 1
+    return np.where(missing, 0, counted) if values.null_count else counted
 
 
 def _bits(values: pa.Array) -> pa.Array:
@@ -60,6 +92,9 @@ def ranks(values: pa.Array) -> Numbers:
         raise NotHere
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
         raise NotHere
+    number = _counted(values)
+    if number is not None:
+        return number
     encoded = values.dictionary_encode()
     order = np.zeros(len(encoded.dictionary) + 1, np.int64)  # the last one is that of NULL
     order[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(1, len(order))
@@ -75,12 +110,21 @@ def is_ordinary(values: pa.Array) -> bool:
 def together(parts: Sequence[Numbers]) -> Numbers:
     """One number for the numbers of several columns, in the order of the first, then the second, and so on."""
     total = parts[0]
-    for part in parts[1:]:
-        least, width = (int(part.min()), int(part.max()) - int(part.min()) + 1) if len(part) else (0, 1)
-        if len(total) and int(np.abs(total).max()) > 2**62 // max(width, 1):
-            total = np.unique(total, return_inverse=True)[1].astype(np.int64)
-        total = total * width + (part - least)
+    for part in parts[1:] if len(total) else ():
+        if _width(total) * _width(part) >= _ROOM:
+            total = _dense(total)
+        if _width(total) * _width(part) >= _ROOM:
+            part = _dense(part)
+        total = (total - total.min()) * _width(part) + (part - part.min())
     return total
+
+
+def _width(numbers: Numbers) -> int:
+    return int(numbers.max()) - int(numbers.min()) + 1
+
+
+def _dense(numbers: Numbers) -> Numbers:
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
 
 
 class Groups:
@@ -111,8 +155,11 @@ class Groups:
                 raise NotHere
         elif pa.types.is_integer(values.type):
             kind, values = pa.int64(), values.cast(pa.int64())
-            if _largest(values) * len(values) >= 2**63:
+            most = _largest(values) * len(values)
+            if most >= 2**63:
                 raise NotHere
+            if most < 2**53 and not values.null_count:  # which doubles add up exactly
+                return pa.array(np.bincount(self.of, values.to_numpy(), minlength=self.count).astype(np.int64))
         else:
             raise NotHere
         return self._aggregated(values, "sum").cast(kind)

@@ -1,0 +1,58 @@
+"""Values on the driver become numbers: the same for the same value, and in the order of values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.storage.local_groups import codes, consolidated, ranks, together
+
+WHOLE = st.sampled_from([0, 1, -1, 5, 2**60, -(2**60), 2**62, -(2**62), 2**63 - 1, -(2**63)])
+DECIMALS = st.sampled_from(["0.00", "-0.01", "1.50", "9999999999999999.99", "-9999999999999999.99"]).map(Decimal)
+COLUMNS = {
+    pa.int64(): WHOLE,
+    pa.int32(): st.sampled_from([0, 7, 2**31 - 1, -(2**31)]),
+    pa.decimal128(18, 2): DECIMALS,
+    pa.decimal128(38, 2): DECIMALS,
+    pa.date32(): st.dates(),
+    pa.timestamp("us"): st.datetimes(),
+    pa.string(): st.sampled_from(["", "a", "b", "é"]),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[pa.Array]:
+    rows = draw(st.integers(0, 8))
+    kinds = draw(st.lists(st.sampled_from(list(COLUMNS)), min_size=1, max_size=4))
+    return [
+        pa.array(draw(st.lists(st.none() | COLUMNS[kind], min_size=rows, max_size=rows)), kind) for kind in kinds
+    ]  # fmt: skip
+
+
+def _sortable(row: tuple[Any, ...]) -> list[tuple[bool, Any]]:
+    """NULL comes before all others."""
+    return [(value is not None, value if value is not None else 0) for value in row]
+
+
+@given(tables(), st.integers(0, 3))
+def test_codes_and_ranks(columns: list[pa.Array], cut: int) -> None:
+    columns = [column[cut:] for column in columns]
+    rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    same, order = together([codes(column) for column in columns]), together([ranks(column) for column in columns])
+    for i, one in enumerate(rows):
+        for j, other in enumerate(rows):
+            assert (same[i] == same[j]) == (one == other)
+            assert (order[i] < order[j]) == (_sortable(one) < _sortable(other))
+
+
+def test_what_stands_beside_a_row_comes_from_one_of_its_copies() -> None:
+    rows = pa.table(
+        {"x": [1, 1, 1, 2], "w": [-1, -1, 1, 1], "file": ["a", "b", None, None], "place": [9, 3, None, None]}
+    )
+    found = consolidated(rows, "w", ("file", "place")).to_pylist()
+    assert found[0] in ({"x": 1, "w": -1, "file": "a", "place": 9}, {"x": 1, "w": -1, "file": "b", "place": 3})
+    assert found[1] == {"x": 2, "w": 1, "file": None, "place": None}
