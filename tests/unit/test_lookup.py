@@ -65,7 +65,11 @@ def floor(moment: datetime | None, unit: int | None) -> datetime | None:
 
 @pytest.mark.parametrize("columns", [("n",), ("name",), ("at",), ("day",), ("n", "name"), ("name", "at", "day")])
 @pytest.mark.parametrize("unit", [None, SECOND, MINUTE])
-def test_just_the_rows_with_a_key_are_found(tmp_path: Path, columns: tuple[str, ...], unit: int | None) -> None:
+@pytest.mark.parametrize("few", [0, 1_000])
+def test_just_the_rows_with_a_key_are_found(
+    tmp_path: Path, columns: tuple[str, ...], unit: int | None, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.storage.lookup._FEW_VALUES", few)
     dice = random.Random(str(columns) + str(unit))
     rows = rows_of(dice, 100)
     for part in (rows[:60], rows[60:]):

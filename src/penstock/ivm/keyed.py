@@ -180,11 +180,13 @@ def replaced(
     materializer: Materializer,
 ) -> Materialized:
     """The change of the table when these groups' rows (all without) become others."""
-    beside = LOCATED if groups is not None and groups.local and stored.worth_locating else ()
+    beside: Sequence[str] = ()
     if groups is None:
         old = keyed.under_keys(stored.frame)
     else:
         stored = stored.holding(groups, {stored_as: name for name, stored_as in keyed.keys})
+        if stored.worth_locating and (stored.found is not None or (groups.local and stored.small)):
+            beside = LOCATED
         old = groups.of(keyed.under_keys(stored.located if beside else stored.frame), many=not stored.small)
     old = weighted(old.select(*map(quoted, keyed.stored), *beside), -1)
     new = anew.frame if not beside else select(anew.frame, "*", *(f"NULL AS {name}" for name in beside))

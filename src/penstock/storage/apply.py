@@ -129,12 +129,12 @@ def _planned(
 ) -> tuple[str, Patch]:
     """The strategy for a change whose removed rows were found, and what it does to the table's files."""
     touched = [file for file in before.files if file.path in found]
+    plan = plan_patch(before.files, before.deleted, found, change.inserted)
     sizes = {
         "touched_rows": _row_count(touched), "touched_files": len(touched), "removed": change.deleted,
-        "added": change.inserted,
+        "added": change.inserted, "merged": _row_count(plan.rewritten),
     }  # fmt: skip
     if cheaper(**sizes, off=off) == "PATCH" and can_patch(before):
-        plan = plan_patch(before.files, before.deleted, found, change.inserted)
         return "PATCH", replace(plan, weighed=weighed(**sizes))
     return "REWRITE", Patch(rewritten=touched, weighed=weighed(**sizes))
 

@@ -25,8 +25,8 @@ from penstock.storage.zset import WEIGHT, narrowed
 MOST_ROWS = 2_000_000
 """Changed rows that are read here."""
 
-_MOST_BYTES = 256 * 1024 * 1024
-"""Of columns that are read, uncompressed."""
+_MOST_BYTES, _MOST_READ = 256 * 1024 * 1024, 2 * 1024**3
+"""Of rows that are held, and of columns that are read for them, uncompressed."""
 
 _CHANGE_TYPE = "_change_type"
 _ADDED = ("insert", "update_postimage")
@@ -51,7 +51,7 @@ class _Reading:
         self._filesystem, self._root = filesystem_of(table.path)
         self._schema = schema
         self._times = times
-        self._rows = self._bytes = 0
+        self._rows = self._bytes = self._held = 0
         self.parts: list[tuple[pa.Table, int]] = []
         """Rows and their weight."""
 
@@ -121,18 +121,20 @@ class _Reading:
         if not set(columns) <= set(file.schema_arrow.names):
             raise NotHere
         groups = range(file.metadata.num_row_groups) if group is None else [group]
+        size = 0
         for number in groups:
             chunks = file.metadata.row_group(number)
             parts = (chunks.column(i) for i in range(chunks.num_columns))
-            self._bytes += sum(c.total_uncompressed_size for c in parts if c.path_in_schema in columns)
-        if self._bytes > _MOST_BYTES:
+            size += sum(c.total_uncompressed_size for c in parts if c.path_in_schema in columns)
+        self._bytes += size
+        if size > _MOST_BYTES or self._bytes > _MOST_READ:
             raise NotHere
         found: pa.Table = settled(file.read_row_groups(list(groups), columns=list(columns), use_threads=True))
         return found
 
     def _keep(self, rows: pa.Table, weight: int) -> None:
-        self._rows += len(rows)
-        if self._rows > MOST_ROWS:
+        self._rows, self._held = self._rows + len(rows), self._held + rows.nbytes
+        if self._rows > MOST_ROWS or self._held > _MOST_BYTES:
             raise NotHere
         if len(rows):
             self.parts.append((rows.select(self._schema.names).cast(self._schema), weight))

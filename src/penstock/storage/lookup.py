@@ -41,6 +41,9 @@ _MOST_BYTES = 512 * 1024 * 1024
 _MOST_COMBINATIONS = 50_000_000
 """Combinations of the keys' values that are told by a bit each."""
 
+_FEW_VALUES = 1_000
+"""Values that Arrow finds by a hash table which it makes anew for every batch."""
+
 _BATCH = 65_536
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
@@ -208,18 +211,20 @@ class _Keys:
         """``compared`` are the table's columns, in the order of the keys' columns."""
         self.columns = list(dict.fromkeys(compared.names))
         self._kinds = {field.name: _kind(field.type) for field in compared}
-        self._parts: list[tuple[str, int | None, pa.Array]] = []
-        code = np.zeros(sought.keys.num_rows, np.int64)
-        size = 1
+        parts: list[tuple[_Part, pa.Array]] = []
         for (key, place), field in zip(sought.places.items(), compared, strict=True):
             values = sought.keys.column(key).combine_chunks()
             if _kind(values.type) != _kind(field.type):
                 raise NotHere
             values = _comparable(values)
-            distinct = pc.unique(values)
-            self._parts.append((field.name, place.unit, distinct))
-            code = code * len(distinct) + _positions(values, distinct)
-            size *= len(distinct)
+            parts.append((_Part(field.name, place.unit, pc.unique(values)), values))
+        parts.sort(key=lambda part: -len(part[0].distinct))  # what tells most rows apart comes first
+        self._parts = [part for part, _ in parts]
+        code = np.zeros(sought.keys.num_rows, np.int64)
+        size = 1
+        for part, values in parts:
+            code = code * len(part.distinct) + part.positions(values)
+            size *= len(part.distinct)
             if size > 2**62:
                 raise NotHere
         self._bits: Numbers | None = None
@@ -235,25 +240,26 @@ class _Keys:
                 raise NotHere
 
     def hits(self, rows: pa.RecordBatch) -> Numbers:
-        """For each row whether it has one of the keys."""
-        code = np.zeros(rows.num_rows, np.int64)
-        there = np.ones(rows.num_rows, np.bool_)
-        for name, unit, distinct in self._parts:
-            values = _comparable(rows.column(name))
-            if unit is not None:
-                values = floored(values, unit)
-            position = _positions(values, distinct)
-            there &= position >= 0
-            code = code * len(distinct) + position
-        code[~there] = 0
+        """For each row whether it has one of the keys: column by column, of the rows that are left."""
+        found = np.zeros(rows.num_rows, np.bool_)
+        left, code = np.arange(rows.num_rows), np.zeros(rows.num_rows, np.int64)
+        for part in self._parts:
+            values = rows.column(part.name)
+            position = part.positions(_comparable(values if len(left) == len(values) else values.take(pa.array(left))))
+            there = position >= 0
+            left, code = left[there], code[there] * len(part.distinct) + position[there]
+            if not len(left):
+                return found
         known = self._bits[code] if self._bits is not None else np.isin(code, self._codes)
-        return np.asarray(there & known)
+        found[left[known]] = True
+        return found
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
         """Whether a row group's bounds leave room for a key."""
         chunks = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
-        for name, unit, distinct in self._parts:
-            statistics = chunks[name].statistics
+        for part in self._parts:
+            unit, distinct = part.unit, part.distinct
+            statistics = chunks[part.name].statistics
             numbers = pa.types.is_integer(distinct.type) and not distinct.null_count
             if not numbers or statistics is None or not statistics.has_min_max:
                 continue
@@ -265,6 +271,41 @@ class _Keys:
             if not bool(((values >= low) & (values <= high)).any()):
                 return False
         return True
+
+
+class _Part:
+    """One column of the keys: its different values, each with a position."""
+
+    def __init__(self, name: str, unit: int | None, distinct: pa.Array):
+        self.name = name
+        self.unit = unit
+        self.distinct = distinct
+        self._sieve: Numbers | None = None
+        if pa.types.is_integer(distinct.type) and len(distinct) > _FEW_VALUES:
+            there = np.flatnonzero(distinct.is_valid().to_numpy(zero_copy_only=False))
+            values = distinct.fill_null(0).to_numpy()[there]
+            order = np.argsort(values)
+            self._sorted, self._places = values[order], there[order]
+            self._missing = next(iter(np.setdiff1d(np.arange(len(distinct)), there)), -1)
+            self._sieve = np.zeros(1 << min(max(16 * len(values) - 1, 1).bit_length(), 26), np.bool_)
+            self._sieve[values & (len(self._sieve) - 1)] = True
+
+    def positions(self, values: pa.Array) -> Numbers:
+        """The position of each value, -1 for others. NULL is a value."""
+        if self.unit is not None:
+            values = floored(values, self.unit)
+        if self._sieve is None:
+            return _positions(values, self.distinct)
+        # Arrow would make a hash table of all values for each batch; most are told apart by their last bits.
+        numbers = values.fill_null(0).to_numpy()
+        found = np.full(len(numbers), -1, np.int64)
+        maybe = np.flatnonzero(self._sieve[numbers & (len(self._sieve) - 1)])
+        place = np.minimum(np.searchsorted(self._sorted, numbers[maybe]), len(self._sorted) - 1)
+        same = self._sorted[place] == numbers[maybe]
+        found[maybe[same]] = self._places[place[same]]
+        if values.null_count:
+            found[values.is_null().to_numpy(zero_copy_only=False)] = self._missing
+        return found
 
 
 def _as_numbers(statistics: pq.Statistics) -> tuple[int, int] | None:

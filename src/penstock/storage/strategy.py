@@ -13,11 +13,12 @@ _VECTOR_ROWS = 1_000
 _START, _PER_MILLION = 0.05, 1.0
 """Seconds to write anything at all, and per million rows."""
 
-_AS_SAID: Mapping[str, float] = {}
+Off = Mapping[str, float]
+_AS_SAID: Off = {}
 
 
 def cheaper(
-    *, touched_rows: int, touched_files: int, removed: int, added: int, off: Mapping[str, float] = _AS_SAID
+    *, touched_rows: int, touched_files: int, removed: int, added: int, merged: int = 0, off: Off = _AS_SAID
 ) -> str:
     """REWRITE or PATCH: whether the files that hold removed rows are worth being written again.
 
@@ -33,7 +34,7 @@ def cheaper(
     >>> cheaper(touched_rows=900_000, touched_files=4, removed=100_000, added=100_000, off=off)
     'REWRITE'
     """
-    rows = weighed(touched_rows=touched_rows, touched_files=touched_files, removed=removed, added=added)
+    rows = weighed(touched_rows=touched_rows, touched_files=touched_files, removed=removed, added=added, merged=merged)
     rewriting, patching = (seconds_to_write(rows[way]) * off.get(way, 1.0) for way in ("REWRITE", "PATCH"))
     return "PATCH" if rewriting - patching >= _LEAST_SAVED and patching < rewriting / 2 else "REWRITE"
 
@@ -43,6 +44,6 @@ def seconds_to_write(rows: int) -> float:
     return _START + rows * _PER_MILLION / 1e6
 
 
-def weighed(*, touched_rows: int, touched_files: int, removed: int, added: int) -> dict[str, int]:
-    """About how many rows either way would write."""
-    return {"REWRITE": touched_rows - removed + added, "PATCH": removed + added + touched_files * _VECTOR_ROWS}
+def weighed(*, touched_rows: int, touched_files: int, removed: int, added: int, merged: int = 0) -> dict[str, int]:
+    """About how many rows either way would write; ``merged`` are those of files that a patch rewrites on the way."""
+    return {"REWRITE": touched_rows - removed + added, "PATCH": removed + added + merged + touched_files * _VECTOR_ROWS}
