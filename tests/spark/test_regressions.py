@@ -137,3 +137,38 @@ def test_a_column_that_takes_the_name_of_another(db: penstock.Database) -> None:
     db.sql("ALTER TABLE t ADD COLUMN a INT")
     after(db, "INSERT INTO t VALUES (3, 30, 3, 33)", sums="REINITIALIZE")
     after(db, "UPDATE t SET a = 1 WHERE id = 1", others="NO_DATA")
+
+
+def test_zeros_of_both_signs_within_structs_are_equal(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE a (id INT, d DOUBLE)")
+    db.sql("INSERT INTO a VALUES (1, 0.0D), (2, -0.0D), (3, 1D)")
+    db.create_view("groups", "SELECT COUNT(*) AS n FROM a GROUP BY STRUCT(d AS d)")
+    db.create_view("places", "SELECT id, ROW_NUMBER() OVER (PARTITION BY STRUCT(d AS d) ORDER BY id) AS r FROM a")
+    db.create_view("pairs", "SELECT a.id, b.id AS other FROM a JOIN a b ON STRUCT(a.d AS d) = STRUCT(b.d AS d)")
+    db.create_view(
+        "left_pairs", "SELECT a.id, b.id AS other FROM a LEFT JOIN a b ON STRUCT(a.d AS d) <=> STRUCT(b.d AS d)"
+    )
+    db.create_view("compared", "SELECT id, STRUCT(d AS d) <=> STRUCT(-d AS d) AS same FROM a")
+    assert_all_fresh(db)
+    after(db, "INSERT INTO a VALUES (4, -0.0D), (5, 0.0D)", "DELETE FROM a WHERE id = 1")
+    after(db, "UPDATE a SET d = -d")
+
+
+def test_a_condition_that_guards_the_key_of_a_join(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE a (id INT, x INT)")
+    db.sql("CREATE TABLE b (id INT, n INT)")
+    db.sql("INSERT INTO a VALUES (1, 5), (2, 2)")
+    db.sql("INSERT INTO b VALUES (1, 1), (2, 2), (4, 5)")
+    db.create_view("inside", "SELECT a.id, b.id AS other FROM a JOIN b ON b.n <> 0 AND a.x = 10 DIV b.n")
+    db.create_view("left_of", "SELECT a.id, b.id AS other FROM a LEFT JOIN b ON b.n <> 0 AND a.x = 10 DIV b.n")
+    db.create_view("behind", "SELECT a.id, b.id AS other FROM a JOIN b ON a.x = 10 DIV b.n WHERE b.n <> 0")
+    after(db, "INSERT INTO b VALUES (3, 0)")
+    after(db, "INSERT INTO a VALUES (3, 10), (4, NULL)", "UPDATE b SET n = 5 WHERE id = 3")
+
+
+def test_numbers_at_the_edge_of_their_types(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, x INT, z DECIMAL(38,18))")
+    db.create_view("least", "SELECT id, COALESCE(x, -2147483648) AS x, IF(x > 0, x, -2147483648) + 1 AS y FROM t")
+    db.create_view("negated", "SELECT id, -z AS z FROM t WHERE -z <> 1")
+    after(db, "INSERT INTO t VALUES (1, NULL, -50588458462963336989.049813713758529949), (2, 5, 1)")
+    after(db, "UPDATE t SET z = z + 0.000000000000000001 WHERE id = 1", least="NO_DATA")

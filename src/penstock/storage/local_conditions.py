@@ -13,7 +13,7 @@ from sqlglot import exp
 from penstock.storage.arrow import NotHere
 from penstock.storage.local_groups import Numbers, codes, ranks
 from penstock.storage.local_rows import Rows, rule, spread, value
-from penstock.storage.local_types import DIGITS, Value, cast, widest, widest_of
+from penstock.storage.local_types import DIGITS, Value, cast, has_floats, widest, widest_of
 
 _TEXTS = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
 
@@ -88,7 +88,7 @@ def _same(node: exp.NullSafeEQ, rows: Rows) -> Value:
         left, right = texts[0], texts[1]
     else:
         left, right = _alike(node, rows)
-        if _is_float(left.type):
+        if has_floats(left.type):
             raise NotHere
     left, right = spread(left, rows.count), spread(right, rows.count)
     number = codes(pa.concat_arrays([left, right]))

@@ -22,6 +22,8 @@ from penstock.storage.local_times import day_of, shifted
 from penstock.storage.local_types import DIGITS, WIDEST, Value, cast, digits, widest
 
 _LEAST_SCALE = 6
+_NEGATED = 34
+"""Digits of decimals whose sign Spark changes without rounding."""
 
 
 # -- leaves ------------------------------------------------------------------------------------------------------------
@@ -178,7 +180,11 @@ def _as_decimal(node: exp.Expr, found: Value) -> Value:
 
 @rule(exp.Neg)
 def _negated(node: exp.Neg, rows: Rows) -> Value:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and str(node.this.this) == str(2**31):
+        return pa.scalar(-(2**31), pa.int32())
     found = value(node.this, rows)
+    if pa.types.is_decimal128(found.type) and found.type.precision > _NEGATED:
+        raise NotHere
     if found.type not in DIGITS and not pa.types.is_decimal128(found.type) and not pa.types.is_float64(found.type):
         raise NotHere
     return pc.negate_checked(found)

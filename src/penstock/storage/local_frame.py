@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
@@ -26,7 +28,7 @@ from penstock.storage.local_aggregates import aggregated
 from penstock.storage.local_groups import Groups, Numbers, consolidated, pairs, ranks, whole
 from penstock.storage.local_rows import Rows, computed, parsed
 from penstock.storage.local_types import cast as converted
-from penstock.storage.local_types import widest_of
+from penstock.storage.local_types import has_floats, widest_of
 from penstock.storage.local_windows import ordered, placed
 
 if TYPE_CHECKING:
@@ -178,7 +180,7 @@ class Local:
         """Raises ``NotHere`` if that is Spark's work."""
         rows = self._rows
         by = {name: rows.column(name) for name in map(_bare, keys)}
-        if any(pa.types.is_floating(values.type) for values in by.values()):
+        if any(has_floats(values.type) for values in by.values()):
             raise NotHere
         groups = Groups(list(by.values()), rows.count)
         found = {name: values.take(pa.array(groups.first)) for name, values in by.items()}
@@ -331,8 +333,11 @@ class Local:
             raise NotHere
         if not self.table.num_rows:
             return [pa.nulls(0, field.type) for field in to_arrow_schema(schema, timezone="UTC")][1:]
-        with running(self.sparkSession, interpreted=self.table.num_rows <= LITTLE_ROWS):
-            found = collected(asked)
+        try:
+            with running(self.sparkSession, interpreted=self.table.num_rows <= LITTLE_ROWS):
+                found = collected(asked)
+        except (PySparkException, Py4JJavaError):  # a condition that comes later may spare some rows the error
+            raise NotHere from None
         found = found.sort_by(_AT)
         if not found.column(_AT).equals(numbered.column(_AT)):  # a generator gives more rows, or fewer
             raise NotHere

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.storage.arrow import NotHere
+from penstock.storage.local_types import has_floats
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -254,7 +255,7 @@ def pairs(
             raise NotHere
         return np.repeat(np.arange(mine), theirs), np.tile(np.arange(theirs), mine)
     both = [pa.concat_arrays([a, b]) for a, b in zip(left, right, strict=True)]
-    if any(pa.types.is_floating(values.type) for values in both):  # 0.0 would have to be equal to -0.0
+    if any(has_floats(values.type) for values in both):  # 0.0 would have to be equal to -0.0
         raise NotHere
     number = together([codes(values) for values in both])
     there = np.ones(mine + theirs, np.bool_)

@@ -45,6 +45,13 @@ def widest_of(types: Sequence[pa.DataType]) -> pa.DataType:
     return common
 
 
+def has_floats(data_type: pa.DataType) -> bool:
+    """Whether there are floats in it, of which 0.0 is equal to -0.0 though they are not the same."""
+    if pa.types.is_struct(data_type):
+        return any(has_floats(field.type) for field in data_type)
+    return pa.types.is_floating(data_type)
+
+
 def digits(data_type: pa.DataType) -> tuple[int, int]:
     return (DIGITS[data_type], 0) if data_type in DIGITS else (data_type.precision, data_type.scale)
 

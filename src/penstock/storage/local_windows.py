@@ -11,6 +11,7 @@ from sqlglot import exp
 from penstock.storage.arrow import NotHere
 from penstock.storage.local_groups import Groups, Numbers, ranks, together
 from penstock.storage.local_rows import Rows, check_arguments, computed
+from penstock.storage.local_types import has_floats
 
 
 def placed(window: exp.Window, rows: Rows) -> pa.Array:
@@ -22,7 +23,7 @@ def placed(window: exp.Window, rows: Rows) -> pa.Array:
     check_arguments(function, ())
     check_arguments(order, ("expressions",))
     partition = [computed(e, rows) for e in window.args.get("partition_by") or ()]
-    if any(pa.types.is_floating(values.type) for values in partition):
+    if any(has_floats(values.type) for values in partition):
         raise NotHere
     group = Groups(partition, rows.count).of
     by = together(ordered(order.expressions, rows))
