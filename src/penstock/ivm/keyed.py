@@ -20,7 +20,7 @@ from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
-from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage.apply import MOST_LOCATED, SMALL_TABLE_ROWS
 from penstock.storage.bounded import Span, superset
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import DataFile, Snapshot
@@ -185,7 +185,7 @@ def replaced(
         old = keyed.under_keys(stored.frame)
     else:
         stored = stored.holding(groups, {stored_as: name for name, stored_as in keyed.keys})
-        if stored.worth_locating and (stored.found is not None or (groups.local and stored.small)):
+        if groups.local and stored.worth_locating and stored.rows <= MOST_LOCATED:
             beside = LOCATED
         old = groups.of(keyed.under_keys(stored.located if beside else stored.frame), many=not stored.small)
     old = weighted(old.select(*map(quoted, keyed.stored), *beside), -1)

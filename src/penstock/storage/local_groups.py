@@ -159,7 +159,7 @@ class Groups:
             most = _largest(values) * len(values)
             if most >= 2**63:
                 raise NotHere
-            if most < 2**53 and not values.null_count:  # which doubles add up exactly
+            if len(values) and not values.null_count and most < 2**53:  # which doubles add up exactly
                 return pa.array(np.bincount(self.of, values.to_numpy(), minlength=self.count).astype(np.int64))
         else:
             raise NotHere
