@@ -63,7 +63,7 @@ class Epoch:
         graph = {name: [i for i in self._world.nodes[name].inputs if i in wanted] for name in request.nodes}
 
         def begin(name: str) -> Work | None:
-            progress(f"refreshing {self._world.display_name(name)}")
+            progress(self._said(name, request.nodes.index(name) + 1, len(request.nodes)))
             return self._begin(name, request, result)
 
         try:
@@ -79,6 +79,13 @@ class Epoch:
                 if mark is not None:
                     result.publication.watermarks[source] = mark
         return result
+
+    def _said(self, name: str, number: int, count: int) -> str:
+        """What is being done, in words: a hidden node is a step on the way to its view."""
+        node = self._world.nodes[name]
+        view = next((view.name for view in self._world.views.values() if name in view.nodes), name)
+        step = f", step {number} of {count}" if count > 1 else ""
+        return f"{'filling' if node.version is None else 'refreshing'} {view}{step}"
 
     # -- before the first node ----------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class NodeExplanation:
 
     def size(self) -> str | None:
         if self.rows is not None:
-            return f"{self.rows:,} rows"
+            return f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
         return None if self.estimated_rows is None else f"about {self.estimated_rows:,} rows"
 
 
