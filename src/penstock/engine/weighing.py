@@ -120,6 +120,6 @@ class Weighing:
             return rows, Extent(rows, rows)
         work = self._guessed(node, maintained)
         changed = min(work.changed, 2 * rows)
-        return rows, Extent(changed, 0) if work.appended and "rows" in work.kinds else Extent(
-            changed // 2, changed // 2
-        )
+        if work.appended and "rows" in work.kinds:
+            return rows, Extent(changed, 0)
+        return rows, Extent(changed // 2, changed // 2)

@@ -58,7 +58,7 @@ MOST_LOCATED = 1_000_000
 """Rows to be removed whose places are collected; of more, only the files are."""
 
 
-Off = Callable[[], Mapping[str, float]]
+Measured = Callable[[], Mapping[str, float]]
 """By strategy, how many times as long as expected it took the last time; asked only where there is a choice."""
 
 
@@ -71,7 +71,7 @@ class Applied:
 
 
 def apply_change(
-    spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int, off: Off = dict
+    spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int, off: Measured = dict
 ) -> Applied:
     """Bring the table from one version to the next; ``off`` gives how far estimates were off, as in ``cheaper``."""
     with phase("writing"):
@@ -84,7 +84,7 @@ def apply_change(
 
 
 def _written(
-    spark: SparkSession, before: Snapshot, change: TableChange, epoch: int, off: Off
+    spark: SparkSession, before: Snapshot, change: TableChange, epoch: int, off: Measured
 ) -> tuple[str, Patch, list[AddAction]]:
     """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
