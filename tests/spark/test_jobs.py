@@ -50,11 +50,23 @@ def test_a_small_change_of_two_views_costs_no_job(chain: penstock.Database) -> N
     assert_all_fresh(chain, "INCREMENTAL")
 
 
-def test_what_only_spark_computes_is_one_job(chain: penstock.Database) -> None:
+def test_what_only_spark_computes_is_one_job_and_named(chain: penstock.Database) -> None:
     chain.sql("CREATE MATERIALIZED VIEW shouted AS SELECT UPPER(region) AS region, total FROM large")
     chain.sql("INSERT INTO orders VALUES (3, 'eu', 30)")
     assert jobs_of_refresh(chain) == 1
     assert_all_fresh(chain, "INCREMENTAL")
+    asked = {r.view: (r.details or {}).get("by_spark", []) for r in chain.history(limit=3)}
+    assert asked == {"totals": [], "large": [], "shouted": ["UPPER(__c1) AS `region`"]}
+    assert "by Spark  UPPER(__c1) AS `region`" in str(chain.explain("shouted"))
+
+
+def test_a_type_that_the_driver_does_not_read_is_named(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE logs (id INT, tags ARRAY<STRING>)")
+    db.sql("CREATE MATERIALIZED VIEW tagged AS SELECT id, tags[0] AS tag FROM logs")
+    db.sql("INSERT INTO logs VALUES (1, ARRAY('a'))")
+    report = db.refresh()
+    assert_fresh(db, "tagged", "INCREMENTAL")
+    assert report["tagged"].by_spark[0] == "reading the change of id, tags: tags is of type array<string>"
 
 
 def test_optimize_is_no_change_and_no_job(chain: penstock.Database) -> None:

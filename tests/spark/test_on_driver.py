@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -155,12 +155,12 @@ def test_values_are_those_that_spark_computes(spark: SparkSession, rows: list[di
     values: dict[str, pa.Array] = {}
     for text in [*HERE, *MAYBE]:
         try:
-            values[text] = computed(parsed(text), frame._rows)
+            values[text] = computed(parsed(text), frame.rows)
         except NotHere:
             assert text in MAYBE, f"{text} is not computed on the driver"
     names = {text: f"v{i}" for i, text in enumerate(values)}
     here = as_local(
-        frame._made({"at": pa.array(range(len(rows)), pa.int64()), **{names[t]: v for t, v in values.items()}})
+        frame.made({"at": pa.array(range(len(rows)), pa.int64()), **{names[t]: v for t, v in values.items()}})
     )
     numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))
     asked = spark.createDataFrame(numbered, StructType([*frame.schema.fields]).add("at_row", "long"))
@@ -181,8 +181,13 @@ PLACES = [
 ]
 
 
+BLANK = {**dict.fromkeys([*"ilstdewfxybc", "day", "at", "p", "odd name"]), WEIGHT: 1}
+"""A row of NULLs."""
+
+
 @few
 @given(rows=ROWS, ties=st.booleans())
+@example(rows=[{**BLANK, "p": {"at": None, "value": value}} for value in (None, 0)], ties=False)
 def test_places_are_those_that_spark_gives(spark: SparkSession, rows: list[dict[str, Any]], ties: bool) -> None:
     frame = local(spark, rows)
     numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))

@@ -355,5 +355,6 @@ def _measured(report: ViewReport, clock: Clock, jobs: int) -> ViewReport:
     """The report with what the clock says."""
     report.seconds, report.phases, report.jobs = sum(clock.seconds.values()), clock.seconds, jobs
     report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written
+    report.by_spark = clock.by_spark if report.action == "INCREMENTAL" else []
     report.wrote = clock.seconds.get("writing", 0.0)
     return report

@@ -48,6 +48,8 @@ class ViewReport:
     """About how many rows each strategy would have written, when there was a choice."""
     wrote: float = 0.0
     """Seconds that writing the view's own table took."""
+    by_spark: list[str] = field(default_factory=list)
+    """What of a small change was left to Spark, though the driver computes most."""
 
     def details(self) -> dict[str, Any]:
         """What the history keeps beside the columns of its own."""
@@ -69,6 +71,8 @@ class ViewReport:
         if self.weighed is not None:
             known["weighed"] = dict(self.weighed)
             known["wrote"] = round(self.wrote, 4)
+        if self.by_spark:
+            known["by_spark"] = self.by_spark
         return known
 
     def __str__(self) -> str:
@@ -126,5 +130,5 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         {phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
         sum(r.bytes_read for r in every), sum(r.bytes_written for r in every), sum(r.late for r in every),
         sum(estimates[1:], estimates[0]) if estimates else None, own.weighed,
-        own.wrote,
+        own.wrote, list(dict.fromkeys(note for r in every for note in r.by_spark)),
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Where the time of a refresh goes, and how many bytes it moves. What runs without a clock is not measured."""
+"""Where the time of a refresh goes, how many bytes it moves, and what of it is left to Spark.
+
+What runs without a clock is not measured.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 PHASES = ("planning", "reading", "computing", "writing", "committing")
+_MOST_NOTED, _LONGEST = 10, 160
 
 
 class Clock:
@@ -18,6 +22,8 @@ class Clock:
         self.bytes_read = 0
         """The size of the files that were opened; what statistics let a reader skip of them is not subtracted."""
         self.bytes_written = 0
+        self.by_spark: list[str] = []
+        """What could not be done on the driver, though its rows were there or might have been."""
         self._phase = "planning"
         self._since = time.perf_counter()
 
@@ -82,3 +88,14 @@ def moved(*, read: int = 0, written: int = 0) -> None:
     if clock is not None:
         clock.bytes_read += read
         clock.bytes_written += written
+
+
+def left_to_spark(what: str, problem: object = "") -> None:
+    """Spark must do what the driver would have done; a problem may say why."""
+    clock = _running.get()
+    if clock is None or len(clock.by_spark) == _MOST_NOTED:
+        return
+    note = f"{what}: {problem}" if str(problem) else what
+    note = note if len(note) <= _LONGEST else f"{note[: _LONGEST - 2]}.."
+    if note not in clock.by_spark:
+        clock.by_spark.append(note)

@@ -18,6 +18,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.group import GroupedData
 
 from penstock.storage.arrow import NotHere
+from penstock.storage.clock import left_to_spark
 from penstock.storage.local_frame import Local, as_local
 
 _BETWEEN = "\0"
@@ -43,7 +44,8 @@ def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) ->
     if rows is not None:
         try:
             return rows.grouped(keys, aggregates)
-        except NotHere:
+        except NotHere as problem:
+            left_to_spark(f"GROUP BY {', '.join(keys)} of {', '.join(aggregates)}", problem)
             frame = rows.frame
     together = f"STRUCT({', '.join(aggregates)}) AS {_ALL}"
     if not keys:
@@ -61,8 +63,8 @@ def join(left: DataFrame, right: DataFrame, on: str, how: str = "inner", *, sent
     if mine is not None and theirs is not None:
         try:
             return mine.joined(theirs, on, how)
-        except NotHere:
-            pass
+        except NotHere as problem:
+            left_to_spark(f"{how} join ON {on}", problem)
     left = F.broadcast(spark_frame(left)) if sent == "left" else spark_frame(left)
     right = F.broadcast(spark_frame(right)) if sent == "right" else spark_frame(right)
     return left.join(right, F.expr(on), how)

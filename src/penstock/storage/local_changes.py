@@ -17,6 +17,7 @@ from pyroaring import BitMap64
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.storage.arrow import settled
+from penstock.storage.clock import left_to_spark
 from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, vectors_of
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
@@ -27,6 +28,8 @@ MOST_ROWS = 2_000_000
 
 _MOST_BYTES, _MOST_READ = 256 * 1024 * 1024, 2 * 1024**3
 """Of rows that are held, and of columns that are read for them, uncompressed."""
+
+_MANY = f"more than {MOST_ROWS:,} rows, or too many bytes"
 
 _CHANGE_TYPE = "_change_type"
 _ADDED = ("insert", "update_postimage")
@@ -42,7 +45,8 @@ def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[s
         if all(weight > 0 for _, weight in reading.parts):
             return reading.total()
         return narrowed(reading.total(), schema.names)
-    except (NotHere, UnknownLog, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+    except (NotHere, UnknownLog, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as problem:
+        left_to_spark(f"reading the change of {', '.join(columns)}", problem)
         return None
 
 
@@ -88,7 +92,7 @@ class _Reading:
     def _whole(self, path: str, action: dict[str, Any], hidden: BitMap64, weight: int) -> None:
         file = self._open(action)
         if file.metadata.num_rows - len(hidden) > MOST_ROWS:
-            raise NotHere
+            raise NotHere(_MANY)
         rows = self._read(file, None, self._schema.names)
         if hidden:
             mask = np.ones(len(rows), dtype=np.bool_)
@@ -101,7 +105,7 @@ class _Reading:
         if not places:
             return
         if len(places) > MOST_ROWS:
-            raise NotHere
+            raise NotHere(_MANY)
         file = self._open({"path": path})
         wanted = np.array(places, dtype=np.int64)
         begin = 0
@@ -114,12 +118,12 @@ class _Reading:
 
     def _open(self, action: dict[str, Any]) -> pq.ParquetFile:
         if action.get("partitionValues"):
-            raise NotHere
+            raise NotHere("a partitioned table")
         return opened(self._filesystem, self._root, str(action["path"]), times=self._times)
 
     def _read(self, file: pq.ParquetFile, group: int | None, columns: Sequence[str]) -> pa.Table:
         if not set(columns) <= set(file.schema_arrow.names):
-            raise NotHere
+            raise NotHere("a file lacks a column")
         groups = range(file.metadata.num_row_groups) if group is None else [group]
         size = 0
         for number in groups:
@@ -128,13 +132,13 @@ class _Reading:
             size += sum(c.total_uncompressed_size for c in parts if c.path_in_schema in columns)
         self._bytes += size
         if size > _MOST_BYTES or self._bytes > _MOST_READ:
-            raise NotHere
+            raise NotHere(_MANY)
         found: pa.Table = settled(file.read_row_groups(list(groups), columns=list(columns), use_threads=True))
         return found
 
     def _keep(self, rows: pa.Table, weight: int) -> None:
         self._rows, self._held = self._rows + len(rows), self._held + rows.nbytes
         if self._rows > MOST_ROWS or self._held > _MOST_BYTES:
-            raise NotHere
+            raise NotHere(_MANY)
         if len(rows):
             self.parts.append((rows.select(self._schema.names).cast(self._schema), weight))

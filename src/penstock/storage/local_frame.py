@@ -22,10 +22,11 @@ from sqlglot import exp
 from penstock.sql.dialect import SparkSql
 from penstock.storage import local_conditions, local_expressions, local_texts, local_times  # noqa: F401 - their rules
 from penstock.storage.arrow import NotHere, collected, fits_arrow, nullable
-from penstock.storage.clock import phase
+from penstock.storage.clock import left_to_spark, phase
 from penstock.storage.interpreted import LITTLE_ROWS, running
 from penstock.storage.local_aggregates import aggregated
-from penstock.storage.local_groups import Groups, Numbers, consolidated, pairs, ranks, whole
+from penstock.storage.local_groups import Groups, Numbers, consolidated, ranks, whole
+from penstock.storage.local_joins import join_of
 from penstock.storage.local_rows import Rows, computed, parsed
 from penstock.storage.local_types import cast as converted
 from penstock.storage.local_types import has_floats, widest_of
@@ -129,7 +130,8 @@ class Local:
             try:
                 found = self._load()
                 return found.combine_chunks() if found.num_rows else found.schema.empty_table()
-            except (NotHere, pa.ArrowException, OSError):
+            except (NotHere, pa.ArrowException, OSError) as problem:
+                left_to_spark(f"reading {', '.join(self.columns)}", problem)
                 return None
 
     @cached_property
@@ -163,7 +165,8 @@ class Local:
             if any(_is_generator(node) for node in nodes):
                 return self._generated(nodes, texts)
             return self._selected(nodes, texts)
-        except NotHere:
+        except NotHere as problem:
+            left_to_spark(f"SELECT {', '.join(texts)}", problem)
             return self.frame.selectExpr(*texts)
 
     @_computing
@@ -172,13 +175,14 @@ class Local:
             return self.frame.where(condition)
         try:
             return self._kept(self._values([parsed(condition)], [condition])[0])
-        except NotHere:
+        except NotHere as problem:
+            left_to_spark(f"WHERE {condition}", problem)
             return self.frame.where(condition)
 
     @_computing
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
         """Raises ``NotHere`` if that is Spark's work."""
-        rows = self._rows
+        rows = self.rows
         by = {name: rows.column(name) for name in map(_bare, keys)}
         if any(has_floats(values.type) for values in by.values()):
             raise NotHere
@@ -187,7 +191,7 @@ class Local:
         for text in aggregates:
             expression = parsed(text)
             found[_name(expression)] = aggregated(expression, rows, groups, found)
-        return self._made(found)
+        return self.made(found)
 
     @_computing
     def consolidated(self, weight: str, beside: Sequence[str]) -> DataFrame:
@@ -200,7 +204,7 @@ class Local:
     @_computing
     def copied(self, weight: str) -> DataFrame:
         """As ``zset.copies``."""
-        rows = self._rows
+        rows = self.rows
         times = rows.column(weight).to_numpy(zero_copy_only=False)
         places = np.repeat(np.arange(rows.count), np.maximum(times, 0))
         return self._at(places, [name for name in self.columns if name != weight])
@@ -208,7 +212,7 @@ class Local:
     @_computing
     def joined(self, other: Local, on: str, how: str) -> DataFrame:
         """Raises ``NotHere`` if that is Spark's work."""
-        return _join(self, other, on, how)
+        return join_of(self, other, on, how)
 
     def unionByName(self, other: DataFrame) -> DataFrame:
         rows = as_local(other)
@@ -222,14 +226,15 @@ class Local:
     def _with(self, other: Local, names: Sequence[str]) -> DataFrame:
         """The rows of both; ``names`` are the columns of the other one, in the order of this one's."""
         try:
-            one, two = self._rows, other._rows
+            one, two = self.rows, other.rows
             found = {}
             for mine, theirs in zip(self.columns, names, strict=True):
                 a, b = one.column(mine), two.column(theirs)
                 kind = widest_of([a.type, b.type])
                 found[mine] = pa.concat_arrays([converted(a, kind), converted(b, kind)])
-            return self._made(found)
-        except (NotHere, pa.ArrowException):
+            return self.made(found)
+        except (NotHere, pa.ArrowException) as problem:
+            left_to_spark(f"UNION ALL of {', '.join(names)}", problem)
             return self.frame.unionByName(other.frame.select(*names).toDF(*self.columns))
 
     def coalesce(self, partitions: int) -> DataFrame:
@@ -253,7 +258,7 @@ class Local:
     # -- how ----------------------------------------------------------------------------------------------------------
 
     @property
-    def _rows(self) -> Rows:
+    def rows(self) -> Rows:
         table = self.table
         columns = {name: whole(table.column(name)) for name in table.column_names}
         return Rows(columns, table.num_rows, lambda: self._utc)
@@ -275,7 +280,7 @@ class Local:
         if all(old in self.columns for old, _ in plain):
             return self._renamed(cast("list[tuple[str, str]]", plain))
         values = self._values([e for _, e, _ in wanted], [text for _, _, text in wanted])
-        return self._made(dict(zip([name for name, _, _ in wanted], values, strict=True)))
+        return self.made(dict(zip([name for name, _, _ in wanted], values, strict=True)))
 
     def _generated(self, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
         """EXPLODE beside columns: each row as often as its array has elements."""
@@ -283,7 +288,7 @@ class Local:
         generator = nodes[number].unalias()
         if not isinstance(generator, exp.Explode) or type(generator) is not exp.Explode or generator.expressions:
             raise NotHere
-        places, elements = _exploded(generator.this, self._rows)
+        places, elements = _exploded(generator.this, self.rows)
         name = _name(nodes[number])
         if name in self.columns:
             raise NotHere
@@ -294,17 +299,17 @@ class Local:
 
     def first_rows(self, order: Sequence[exp.Expr], ties: Sequence[str], limit: int, offset: int) -> DataFrame:
         """The first rows in an order, after which come ties; raises ``NotHere`` if that is Spark's work."""
-        rows = self._rows
+        rows = self.rows
         by = [*ordered(order, rows), *(ranks(rows.column(name)) for name in ties)]
         places = np.lexsort(tuple(reversed(by)))[offset : offset + limit]
         return self._at(places, self.columns)
 
-    def _value_of(self, node: exp.Expr) -> pa.Array:
+    def value_of(self, node: exp.Expr) -> pa.Array:
         return self._values([node], [node.sql(dialect=SparkSql)])[0]
 
     def _values(self, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> list[pa.Array]:
         """The values of expressions; those that Arrow does not give are asked of Spark, if the rows are few."""
-        rows = self._rows
+        rows = self.rows
         values: list[pa.Array | None] = []
         for expression in nodes:
             try:
@@ -313,12 +318,14 @@ class Local:
                 values.append(None)
         missing = [i for i, found in enumerate(values) if found is None]
         if missing:
-            for i, found in zip(missing, self._asked([texts[i] for i in missing]), strict=True):
+            for i, found in zip(missing, self.asked([texts[i] for i in missing]), strict=True):
                 values[i] = found
         return cast("list[pa.Array]", values)
 
-    def _asked(self, texts: Sequence[str]) -> list[pa.Array]:
+    def asked(self, texts: Sequence[str]) -> list[pa.Array]:
         """Values by Spark, row by row."""
+        for text in texts:
+            left_to_spark(text)
         if self.table.num_rows > _MOST_ASKED or any(_AT in text for text in texts):
             raise NotHere
         numbered = self.table.append_column(_AT, pa.array(np.arange(self.table.num_rows)))
@@ -349,10 +356,10 @@ class Local:
         true = condition.fill_null(False)
         if true.true_count == len(true):
             return cast("DataFrame", self)
-        return self._like(self.table.filter(true))
+        return self.like(self.table.filter(true))
 
     def _at(self, places: Numbers, names: Sequence[str]) -> DataFrame:
-        taken = self._like(self.table.take(pa.array(places)))
+        taken = self.like(self.table.take(pa.array(places)))
         return cast("Local", taken)._renamed([(name, name) for name in names])
 
     def _renamed(self, names: Sequence[tuple[str, str]]) -> DataFrame:
@@ -366,104 +373,15 @@ class Local:
         )  # fmt: skip
         return cast("DataFrame", made)
 
-    def _like(self, table: pa.Table) -> DataFrame:
+    def like(self, table: pa.Table) -> DataFrame:
         return cast("DataFrame", Local(self.sparkSession, self.schema, lambda: table))
 
-    def _made(self, columns: Mapping[str, pa.Array]) -> DataFrame:
+    def made(self, columns: Mapping[str, pa.Array]) -> DataFrame:
         if not columns:
             raise NotHere
         table = pa.table(dict(columns))
         schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
         return cast("DataFrame", Local(self.sparkSession, schema, lambda: table))
-
-
-def _join(left: Local, right: Local, on: str, how: str) -> DataFrame:
-    one, two = left._rows, right._rows
-    mine, theirs, nulls, rest = [], [], [], []
-    for condition in _conjuncts(parsed(on)):
-        sides = _sides(condition, left.columns, right.columns)
-        if sides is None:
-            rest.append(condition)
-            continue
-        a, b = left._value_of(sides[0]), right._value_of(sides[1])
-        kind = widest_of([a.type, b.type])
-        mine.append(converted(a, kind))
-        theirs.append(converted(b, kind))
-        nulls.append(isinstance(condition, exp.NullSafeEQ))
-    if how in ("left_semi", "left_anti") and not rest and theirs:
-        kept = pa.array(Groups(theirs, two.count).first)
-        theirs = [values.take(kept) for values in theirs]
-        here, there = pairs(mine, theirs, nulls, (one.count, len(kept)))
-    else:
-        here, there = pairs(mine, theirs, nulls, (one.count, two.count))
-    if rest:
-        here, there = _met(left, one, two, here, there, rest)
-    if how in ("left_semi", "left_anti"):
-        found = np.zeros(one.count, np.bool_)
-        found[here] = True
-        return left._like(left.table.filter(pa.array(found if how == "left_semi" else ~found)))
-    if how not in ("inner", "left"):
-        raise NotHere
-    absent = np.zeros(len(here), np.bool_)
-    if how == "left":
-        alone = np.setdiff1d(np.arange(one.count), here)
-        here, there = np.concatenate([here, alone]), np.concatenate([there, np.zeros(len(alone), np.int64)])
-        absent = np.concatenate([absent, np.ones(len(alone), np.bool_)])
-    columns = {name: column.take(pa.array(here)) for name, column in one.columns.items()}
-    places = pa.array(there, pa.int64(), mask=absent)
-    columns |= {name: column.take(places) for name, column in two.columns.items()}
-    if len(columns) < len(one.columns) + len(two.columns):
-        raise NotHere
-    return left._made(columns)
-
-
-def _met(
-    left: Local, one: Rows, two: Rows, here: Numbers, there: Numbers, conditions: Sequence[exp.Expr]
-) -> tuple[Numbers, Numbers]:
-    """The pairs that fulfil conditions. Spark is asked last, all at once: one may guard the other from an error."""
-    both = {name: column.take(pa.array(there)) for name, column in two.columns.items()}
-    both |= {name: column.take(pa.array(here)) for name, column in one.columns.items()}
-    pairs_met, asked = Rows(both, len(here), one.utc), []
-    for condition in conditions:
-        try:
-            kept = _true(computed(condition, pairs_met))
-        except NotHere:
-            asked.append(f"({condition.sql(dialect=SparkSql)})")
-            continue
-        pairs_met, here, there = pairs_met.some(np.flatnonzero(kept)), here[kept], there[kept]
-    if asked and len(here):
-        if len(both) < len(one.columns) + len(two.columns):
-            raise NotHere
-        rows = cast("Local", left._made(pairs_met.columns))
-        kept = _true(rows._asked([" AND ".join(asked)])[0])
-        here, there = here[kept], there[kept]
-    return here, there
-
-
-def _true(found: pa.Array) -> Numbers:
-    if not pa.types.is_boolean(found.type):
-        raise NotHere
-    return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))
-
-
-def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    condition = condition.unnest()
-    if isinstance(condition, exp.And):
-        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
-    return [] if isinstance(condition, exp.Boolean) and condition.this else [condition]
-
-
-def _sides(condition: exp.Expr, left: Sequence[str], right: Sequence[str]) -> tuple[exp.Expr, exp.Expr] | None:
-    """The two sides of an equality, the left one's first, if each is of one side only."""
-    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
-        return None
-    a, b = condition.left, condition.right
-    of_a, of_b = (frozenset(c.table or c.name for c in side.find_all(exp.Column)) for side in (a, b))
-    if not of_a or not of_b:
-        return None
-    if of_a <= set(left) and of_b <= set(right):
-        return a, b
-    return (b, a) if of_a <= set(right) and of_b <= set(left) else None
 
 
 def _name(expression: exp.Expr) -> str:

@@ -84,11 +84,11 @@ def _bits(values: pa.Array) -> pa.Array:
 
 
 def ranks(values: pa.Array) -> Numbers:
-    """A number for each value, in their order; NULL comes first."""
+    """A number for each value, in their order; that of NULL is 0, and less than all others."""
     if pa.types.is_struct(values.type):
         fields = [ranks(pc.struct_field(values, [i])) for i in range(values.type.num_fields)]
-        there = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), np.int64)
-        return together([there, *fields])
+        there = values.is_valid().to_numpy(zero_copy_only=False)
+        return np.where(there, together(fields) + 1, 0)
     if pa.types.is_floating(values.type) and not is_ordinary(values):
         raise NotHere
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):

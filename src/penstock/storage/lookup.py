@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructType
 
 from penstock.storage.arrow import loosened, settled, settled_type
-from penstock.storage.clock import moved
+from penstock.storage.clock import left_to_spark, moved
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
@@ -103,7 +103,8 @@ def look_up(
     try:
         schema = plain_schema(table, columns, structs=True)
         return _Search(table, schema, sought, located).rows(files)
-    except (NotHere, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+    except (NotHere, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as problem:
+        left_to_spark(f"looking up {', '.join(place.column for place in sought.places.values())}", problem)
         return None
 
 
@@ -163,7 +164,7 @@ class _Search:
             self._found += found
             self._bytes += group.size(self._wanted.names if found else self._keys.columns)
             if self._found > MOST_FOUND:
-                raise NotHere
+                raise NotHere(f"more than {MOST_FOUND:,} rows")
         if not found:
             return None
         kept, begin = [], 0
@@ -176,7 +177,7 @@ class _Search:
         with self._lock:
             self._held += rows.nbytes
             if self._held > _MOST_BYTES:
-                raise NotHere
+                raise NotHere(f"more than {_MOST_BYTES:,} bytes")
         if self._located:
             rows = rows.append_column(FILE, pa.array([group.file.name] * found, pa.string()))
             rows = rows.append_column(PLACE, pa.array(np.flatnonzero(hits) + group.begin, pa.int64()))
@@ -335,7 +336,7 @@ def _kind(data_type: pa.DataType) -> str:
         return "time" if data_type.tz else "local time"
     if pa.types.is_string(data_type):
         return "text"
-    raise NotHere
+    raise NotHere(f"keys of type {data_type}")
 
 
 def _comparable(values: pa.Array) -> pa.Array:

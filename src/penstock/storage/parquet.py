@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.storage.arrow import NotHere, loosened, nullable, settled
-from penstock.storage.clock import moved
+from penstock.storage.clock import left_to_spark, moved
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.local_frame import when_asked
@@ -40,9 +40,10 @@ def plain_schema(table: Snapshot, columns: Sequence[str], *, structs: bool = Fal
     known = {field.name.lower(): field for field in schema_of(table).fields}
     fields = [known[column.lower()] for column in columns]
     if table.partition_columns or columns_by_name(table) or not table.plain or not fields:
-        raise NotHere
-    if not all(_is_plain(f.dataType, structs) for f in fields):
-        raise NotHere
+        raise NotHere("a table with partitions, mapped columns or other features")
+    for field in fields:
+        if not _is_plain(field.dataType, structs):
+            raise NotHere(f"{field.name} is of type {field.dataType.simpleString()}")
     return StructType([StructField(f.name, nullable(f.dataType)) for f in fields])
 
 
@@ -96,7 +97,7 @@ def read_rows(
     for file in table.files if files is None else files:
         found = opened(filesystem, root, file.path, times=has_times(schema))
         if not set(schema.names) <= set(found.schema_arrow.names):
-            raise NotHere
+            raise NotHere("a file lacks a column")
         rows = loosened(settled(found.read(columns=schema.names).select(schema.names))).cast(stored)
         if located:
             rows = rows.append_column(FILE, pa.array([file.name] * rows.num_rows, pa.string()))
@@ -124,12 +125,13 @@ def lazily(
     few = sum(file.most for file in chosen) <= MOST_ROWS and sum(file.size for file in chosen) <= _MOST_BYTES
     try:
         schema = plain_schema(table, columns, structs=True)
-    except NotHere:
+    except NotHere as problem:
+        left_to_spark(f"reading {', '.join(columns)}", problem)
         return None
 
     def load() -> pa.Table:
         if not few:
-            raise NotHere
+            raise NotHere(f"more than {MOST_ROWS:,} rows, or too many bytes")
         return read_rows(table, schema.names, chosen, located=located)
 
     def read() -> DataFrame:

@@ -1,0 +1,111 @@
+"""Joining rows on the driver: equal values meet by the numbers they get, other conditions are asked of the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from penstock.sql.dialect import SparkSql
+from penstock.storage.arrow import NotHere
+from penstock.storage.local_groups import Groups, Numbers, pairs
+from penstock.storage.local_rows import Rows, computed, parsed
+from penstock.storage.local_types import cast as converted
+from penstock.storage.local_types import widest_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.storage.local_frame import Local
+
+
+def join_of(left: Local, right: Local, on: str, how: str) -> DataFrame:
+    one, two = left.rows, right.rows
+    mine, theirs, nulls, rest = [], [], [], []
+    for condition in _conjuncts(parsed(on)):
+        sides = _sides(condition, left.columns, right.columns)
+        if sides is None:
+            rest.append(condition)
+            continue
+        a, b = left.value_of(sides[0]), right.value_of(sides[1])
+        kind = widest_of([a.type, b.type])
+        mine.append(converted(a, kind))
+        theirs.append(converted(b, kind))
+        nulls.append(isinstance(condition, exp.NullSafeEQ))
+    if how in ("left_semi", "left_anti") and not rest and theirs:
+        kept = pa.array(Groups(theirs, two.count).first)
+        theirs = [values.take(kept) for values in theirs]
+        here, there = pairs(mine, theirs, nulls, (one.count, len(kept)))
+    else:
+        here, there = pairs(mine, theirs, nulls, (one.count, two.count))
+    if rest:
+        here, there = _met(left, one, two, here, there, rest)
+    if how in ("left_semi", "left_anti"):
+        found = np.zeros(one.count, np.bool_)
+        found[here] = True
+        return left.like(left.table.filter(pa.array(found if how == "left_semi" else ~found)))
+    if how not in ("inner", "left"):
+        raise NotHere
+    absent = np.zeros(len(here), np.bool_)
+    if how == "left":
+        alone = np.setdiff1d(np.arange(one.count), here)
+        here, there = np.concatenate([here, alone]), np.concatenate([there, np.zeros(len(alone), np.int64)])
+        absent = np.concatenate([absent, np.ones(len(alone), np.bool_)])
+    columns = {name: column.take(pa.array(here)) for name, column in one.columns.items()}
+    places = pa.array(there, pa.int64(), mask=absent)
+    columns |= {name: column.take(places) for name, column in two.columns.items()}
+    if len(columns) < len(one.columns) + len(two.columns):
+        raise NotHere
+    return left.made(columns)
+
+
+def _met(
+    left: Local, one: Rows, two: Rows, here: Numbers, there: Numbers, conditions: Sequence[exp.Expr]
+) -> tuple[Numbers, Numbers]:
+    """The pairs that fulfil conditions. Spark is asked last, all at once: one may guard the other from an error."""
+    both = {name: column.take(pa.array(there)) for name, column in two.columns.items()}
+    both |= {name: column.take(pa.array(here)) for name, column in one.columns.items()}
+    pairs_met, asked = Rows(both, len(here), one.utc), []
+    for condition in conditions:
+        try:
+            kept = _true(computed(condition, pairs_met))
+        except NotHere:
+            asked.append(f"({condition.sql(dialect=SparkSql)})")
+            continue
+        pairs_met, here, there = pairs_met.some(np.flatnonzero(kept)), here[kept], there[kept]
+    if asked and len(here):
+        if len(both) < len(one.columns) + len(two.columns):
+            raise NotHere
+        rows = cast("Local", left.made(pairs_met.columns))
+        kept = _true(rows.asked([" AND ".join(asked)])[0])
+        here, there = here[kept], there[kept]
+    return here, there
+
+
+def _true(found: pa.Array) -> Numbers:
+    if not pa.types.is_boolean(found.type):
+        raise NotHere
+    return np.asarray(found.fill_null(False).to_numpy(zero_copy_only=False))
+
+
+def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
+    return [] if isinstance(condition, exp.Boolean) and condition.this else [condition]
+
+
+def _sides(condition: exp.Expr, left: Sequence[str], right: Sequence[str]) -> tuple[exp.Expr, exp.Expr] | None:
+    """The two sides of an equality, the left one's first, if each is of one side only."""
+    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        return None
+    a, b = condition.left, condition.right
+    of_a, of_b = (frozenset(c.table or c.name for c in side.find_all(exp.Column)) for side in (a, b))
+    if not of_a or not of_b:
+        return None
+    if of_a <= set(left) and of_b <= set(right):
+        return a, b
+    return (b, a) if of_a <= set(right) and of_b <= set(left) else None
