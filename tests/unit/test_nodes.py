@@ -7,7 +7,7 @@ import re
 import pytest
 from plan_text import nodes
 
-from penstock.plan.describe import describe_node
+from penstock.plan.describe import describe_node, label_columns
 from penstock.plan.operators import STATEFUL, render, walk
 
 GROUPED = "SELECT a, SUM(b) AS s FROM t GROUP BY a"
@@ -116,9 +116,18 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
     ],
 )
 def test_a_node_in_words(query: str, rule: str, operator: str) -> None:
-    found = describe_node(nodes(query)[-1], mergeable=True)
+    found = describe_node(nodes(query)[-1], mergeable=True, labels={})
     assert (found["rule"], found["operator"]) == (rule, operator)
     assert found["reads"].startswith("the change")
+
+
+def test_columns_of_hidden_nodes_are_called_what_they_hold() -> None:
+    *hidden, view = nodes(f"SELECT a, s FROM ({GROUPED}) WHERE s > 5 ORDER BY s DESC LIMIT 3")
+    labels: dict[str, dict[str, str]] = {}
+    for node in hidden:
+        labels[node.name] = label_columns(node, labels)
+    found = describe_node(view, mergeable=True, labels=labels)["operator"]
+    assert found.startswith("first 3 by SUM(b) DESC of filter SUM(b) > 5 of __node_")
 
 
 def test_what_is_written_out_keeps_its_brackets() -> None:

@@ -221,8 +221,8 @@ def _node(node: NodeExplanation) -> list[RenderableType]:
     table = Table.grid(padding=(0, 2, 0, 0))
     for label, fact in facts.items():
         table.add_row(Text(f"  {label}", style="dim"), Text(fact, overflow="fold"))
-    kind = "hidden node" if node.hidden else "view"
-    return [Text.assemble((kind, "dim"), " ", (node.name, "bold")), table]
+    kind, name = node.title()
+    return [Text.assemble((kind, "dim"), " ", (name, "bold")), table]
 
 
 def styled(value: str | None, styles: dict[str, str]) -> Text:

@@ -34,7 +34,7 @@ from penstock.ivm.node import maintained_node
 from penstock.ivm.window import has_order
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.check import non_deterministic
-from penstock.plan.describe import describe_node
+from penstock.plan.describe import describe_node, label_columns
 from penstock.plan.estimate import estimated_rows
 from penstock.plan.lateness import Lateness, without_late_rows
 from penstock.plan.operators import (
@@ -383,6 +383,7 @@ def _typed_nodes(
     """Records of the nodes. Spark's types of our plan must be those of the user's query."""
     known = dict(schemas)
     sizes = {key: _rows(world, key) for key in schemas}
+    labels: dict[str, dict[str, str]] = {}
     records = []
     for plan in plans:
         sizes[plan.name] = estimated_rows(plan.body, sizes)
@@ -396,6 +397,8 @@ def _typed_nodes(
                 "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
             ) from None
         known[plan.name] = stored
+        if plan.hidden:
+            labels[plan.name] = label_columns(plan, labels)
         if plan.hidden and plan.name in world.nodes:
             records.append(world.nodes[plan.name])
             continue
@@ -415,7 +418,7 @@ def _typed_nodes(
                     "held_by_watermark": any(isinstance(op, Ended) for op in walk(plan.body)),
                     "late": isinstance(plan.body, Late),
                     "lateness": [astuple(late) for late in lateness],
-                    **describe_node(plan, maintained.mergeable),
+                    **describe_node(plan, maintained.mergeable, labels),
                 },
             )
         )  # fmt: skip

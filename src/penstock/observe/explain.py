@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
@@ -24,6 +25,15 @@ class NodeExplanation:
     rows: int | None = None
     """The rows of its table now, when it has one."""
     shared_with: tuple[str, ...] = ()
+    folder: str | None = None
+    """Where in the warehouse the table of a hidden node is."""
+
+    def title(self) -> tuple[str, str]:
+        """
+        >>> NodeExplanation("node 1", True, "", "", "", (), True, folder="nodes/f5607c0338b42898").title()
+        ('hidden', 'node 1 (nodes/f5607c0338b42898)')
+        """
+        return ("hidden", f"{self.name} ({self.folder})") if self.hidden else ("view", self.name)
 
     def size(self) -> str | None:
         if self.rows is not None:
@@ -53,9 +63,8 @@ class Explanation:
         width = max((len(construct) for construct, _ in self.constructs), default=0)
         lines += [f"  {construct:{width}}  {how}" for construct, how in self.constructs]
         for node in self.nodes:
-            kind = "hidden node" if node.hidden else "view"
             lines += [
-                f"  {kind} {node.name}",
+                f"  {' '.join(node.title())}",
                 f"    computes  {node.computes}",
                 f"    rule      {node.rule}{'' if node.incremental else ' (not incremental)'}",
                 f"    reads     {node.reads}",
@@ -104,8 +113,10 @@ def explain(
     """
     nodes = list(nodes)
 
+    numbers = {node.name: f"node {i}" for i, node in enumerate((n for n in nodes if n.hidden), start=1)}
+
     def shown(name: str) -> str:
-        return name.removeprefix("__node_") if name.startswith("__node_") else world.display_name(name)
+        return numbers.get(name) or world.display_name(name)
 
     explained = []
     for node in nodes:
@@ -118,6 +129,7 @@ def explain(
                 view.name if not node.hidden else shown(node.name), node.hidden, str(node.details["rule"]), computes,
                 str(node.details["reads"]), tuple(shown(n) for n in node.inputs), bool(node.details["incremental"]),
                 node.details.get("estimated_rows"), (rows or {}).get(node.name), others,
+                f"nodes/{PurePath(node.path).name}" if node.hidden else None,
             )
         )  # fmt: skip
     done = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -33,14 +34,24 @@ from penstock.plan.operators import (
 _KINDS = {"left": "left join", "full": "full join", "semi": "semi join", "anti": "anti join", "mark": "mark join"}
 
 
-def describe_node(node: NodePlan, mergeable: bool) -> dict[str, Any]:
+Labels = Mapping[str, Mapping[str, str]]
+"""What the columns of hidden nodes hold, in words, by node and column."""
+
+
+def describe_node(node: NodePlan, mergeable: bool, labels: Labels) -> dict[str, Any]:
     """``rule``, ``operator`` and ``reads`` of a node, and ``constructs``: what it is made of, and how each is kept."""
     return {
         "rule": _rule(node.body),
-        "operator": _outline(node.body, _names(node)),
+        "operator": _outline(node.body, _names(node, labels)),
         "reads": _reads(node.body, mergeable),
         "constructs": [[construct, _how(op, mergeable)] for op in walk(node.body) for construct in _constructs(op)],
     }
+
+
+def label_columns(node: NodePlan, labels: Labels) -> dict[str, str]:
+    """What each column of a node holds, in words; ``labels`` are those of the nodes that it reads."""
+    names = _names(node, labels)
+    return {name: _readable(e, names) for name, e in node.outputs}
 
 
 def _constructs(op: Operator) -> list[str]:
@@ -158,7 +169,7 @@ def _reads(body: Operator, mergeable: bool) -> str:
     return "the change" if Join not in kinds else "the change and, of the other inputs, the rows that join it"
 
 
-def _names(node: NodePlan) -> dict[str, str]:
+def _names(node: NodePlan, labels: Labels) -> dict[str, str]:
     """Names for internal columns that a person can read: those of the table they come from."""
     names: dict[str, str] = {}
 
@@ -166,8 +177,8 @@ def _names(node: NodePlan) -> dict[str, str]:
         for child in op.children:
             visit(child)
         match op:
-            case Scan(stored=stored):
-                names.update(stored)
+            case Scan(relation=relation, stored=stored):
+                names.update({name: labels.get(relation, {}).get(column, column) for name, column in stored})
             case Project(outputs=outputs):
                 names.update({n: _readable(e, names) for n, e in outputs})
             case Union():
