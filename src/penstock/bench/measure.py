@@ -70,7 +70,8 @@ class Cell:
         return statistics.median(seconds) if seconds else None
 
     def ratio(self, other: str) -> float | None:
-        """How many times as long the other took: the median of the ratios of runs that stood beside each other.
+        """How many times as long the other took: the median of the ratios of runs that stood beside each other. One that
+        gave up has fewer of them.
 
         >>> Cell("c", 1, 1, 1, {"penstock": [1.0, 2.0, 1.0], "full": [4.0, 4.0, 5.0]}).ratio("full")
         4.0
@@ -78,7 +79,7 @@ class Cell:
         own, others = self.seconds.get(PENSTOCK), self.seconds.get(other)
         if not own or not others:
             return None
-        return statistics.median(theirs / mine for mine, theirs in zip(own, others, strict=True))
+        return statistics.median(theirs / mine for mine, theirs in zip(own, others, strict=False))
 
     def chose_well(self, tolerance: float = 1.15) -> bool | None:
         """Whether AUTO took the faster way, or one that is hardly slower; None when one of the two was not measured.

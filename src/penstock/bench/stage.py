@@ -143,6 +143,8 @@ class Stage:
                             sheets[case].seconds.pop(runner.name, None)
                             runner.remark = f"failed at {case!r} and left out from then on: {problem}"
                 sheets[case].changed = changed
+                for runner in runners:
+                    runner.noted(case, views, sheets[case].seconds)
         for views in cases.values() if check else ():
             self._check(views, runners)
         return [

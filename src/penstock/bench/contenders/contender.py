@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ class Contender(ABC):
     def refuses(self, views: Sequence[str]) -> str | None:
         """Why it cannot bring these views up to date."""
         return None
+
+    def noted(self, case: str, views: Sequence[str], seconds: Mapping[str, Sequence[float]]) -> None:  # noqa: B027
+        """Learn how long each contender has taken for the views of a case, run by run."""
 
     def close(self) -> None:  # noqa: B027
         """Let go of what it holds."""

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from penstock.bench.contenders.contender import Contender
-from penstock.bench.measure import ALWAYS
+from penstock.bench.measure import ALWAYS, FULL
 from penstock.errors import InternalError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from penstock.bench.stage import Stage
+
+
+_PATIENCE = 5
+"""A view that it takes so many times as long for as recomputation is given up: it will not get better."""
+
 
 class Insisting(Contender):
     name: ClassVar[str] = ALWAYS
 
+    def __init__(self, stage: Stage):
+        super().__init__(stage)
+        self._given_up: dict[str, str] = {}
+
     def prepare(self) -> None:
         for view, query in self.stage.views.items():
             self.stage.database.create_view(_twin(view), query, policy="INCREMENTAL")
+
+    def refuses(self, views: Sequence[str]) -> str | None:
+        return next((self._given_up[view] for view in views if view in self._given_up), None)
+
+    def noted(self, case: str, views: Sequence[str], seconds: Mapping[str, Sequence[float]]) -> None:
+        own, full = seconds.get(ALWAYS), seconds.get(FULL)
+        if own and full and own[-1] > _PATIENCE * full[-1]:
+            why = f"given up after {case!r}, where it took {own[-1] / full[-1]:.0f} times as long as recomputation"
+            self._given_up |= dict.fromkeys(views, why)
+            self.remark = "; ".join(dict.fromkeys(self._given_up.values()))
 
     def refresh(self, views: Sequence[str]) -> None:
         self.stage.database.refresh(*map(_twin, views))
