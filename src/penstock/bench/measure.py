@@ -70,8 +70,9 @@ class Cell:
         return statistics.median(seconds) if seconds else None
 
     def ratio(self, other: str) -> float | None:
-        """How many times as long the other took: the median of the ratios of runs that stood beside each other. One that
-        gave up has fewer of them.
+        """How many times as long the other took: the median of the ratios of runs that stood beside each other.
+
+        One that gave up has fewer of them.
 
         >>> Cell("c", 1, 1, 1, {"penstock": [1.0, 2.0, 1.0], "full": [4.0, 4.0, 5.0]}).ratio("full")
         4.0
