@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench.contenders import Insisting
 from penstock.bench.measure import Action, Cell, Goal, Result, at_least, at_most
 from penstock.bench.report import filled, markdown, remarks, sheet, summary
 from penstock.bench.run import save, saved
@@ -54,6 +55,19 @@ def test_a_silent_recomputation_and_a_missing_contender_are_told() -> None:
     told = " ".join(remarks(result()))
     assert "recomputed by Penstock itself: b (FULL, CHEAPER)" in told
     assert "DuckDB did not run: not installed" in told
+
+
+def test_a_contender_that_takes_too_long_is_given_up_and_told_of_once() -> None:
+    always = Insisting(None)  # type: ignore[arg-type] - it only looks at times
+    always.noted("window, 0.1 %", ["ranked"], {"full": [2.0], "always": [9.9]})
+    assert always.refuses(["ranked"]) is None
+    always.noted("window, 1 %", ["ranked"], {"full": [2.0, 2.0], "always": [9.9, 20.0]})
+    assert always.refuses(["ranked"]) is not None
+    assert always.refuses(["other"]) is None
+    assert always.remark == "given up after 'window, 1 %', where it took 10 times as long as recomputation"
+    cell = replace(result().cells[0], notes=[always.remark])
+    told = remarks(replace(result(), cells=[cell, replace(cell, case="later")]))
+    assert [note for note in told if "given up" in note] == [f"{always.remark}."]
 
 
 def test_losses_and_missed_targets_are_bold() -> None:
