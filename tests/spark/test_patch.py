@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import penstock
 from oracle import assert_all_fresh, assert_fresh, multiset
 from penstock.catalog import Catalog
-from penstock.storage import apply, log_writer, patch, reader
+from penstock.storage import apply, log_writer, lookup, patch, reader
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
@@ -137,6 +137,31 @@ def test_later_patches_add_to_the_vectors(numbers: Table) -> None:
     numbers.check()
     assert not any("protocol" in action for action in numbers.log())
     assert len(numbers.now.files) <= 5, "the small files that patches leave grow together"
+
+
+def test_rows_without_keys_are_told_by_a_column_that_tells_them_all(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def look_up(table: Snapshot, columns: Sequence[str], *given: Any, **named: Any) -> Any:
+        asked.append(list(columns))
+        return lookup.look_up(table, columns, *given, **named)
+
+    monkeypatch.setattr(patch, "look_up", look_up)
+    # An id is unique but for 14, of which there are three rows, two of them the same.
+    rows = [(i % 5, 2 * i, "old") for i in range(300)] + [(2, 14, "other"), (2, 14, "other")]
+    table = Table(spark, tmp_path / "t", "k INT, id BIGINT, v STRING", rows, None)
+    table.change([rows[10], rows[20]], [(0, 1000, "new")])
+    assert asked == [["id"]]
+    table.check(by_delta=False)
+    table.change([rows[7], rows[30]])  # by id there are too many, so the whole rows are compared
+    assert asked[1:] == [["id"], ["k", "id", "v"]]
+    table.check(by_delta=False)
+    table.change([(2, 14, "other")])
+    table.check(by_delta=False)
+    table.change([(2, 14, "other"), rows[40]])
+    table.check()
 
 
 def test_files_without_rows_go_and_files_with_few_are_rewritten(numbers: Table) -> None:

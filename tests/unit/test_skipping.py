@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.skipping import files_near, rows_near
+from penstock.storage.skipping import files_near, rows_near, widest
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123_456, tzinfo=timezone.utc)
 
@@ -29,6 +29,14 @@ def table(tmp_path: Path) -> Snapshot:
 def near(table: Snapshot, **keys: pa.Array) -> list[int]:
     """How many rows the files have that are left."""
     return sorted(file.rows or 0 for file in files_near(table, pa.table(keys), {name: name for name in keys}))
+
+
+def test_the_widest_column_may_tell_rows_apart(table: Snapshot) -> None:
+    keys = pa.table({"id": pa.array([12], pa.int64()), "name": ["n12"]})
+    assert widest(table, keys, ["name", "id"]) == "id"
+    assert widest(table, keys, ["name"]) is None, "text has no range"
+    write_deltalake(table.path, pa.table({"id": pa.array([3, 4], pa.int64())}), mode="append", schema_mode="merge")
+    assert widest(Snapshot(table.path), keys, ["id"]) is None, "32 rows cannot have 30 different numbers"
 
 
 def test_files_are_told_by_their_bounds(table: Snapshot) -> None:

@@ -24,7 +24,7 @@ from penstock.storage.local_apply import gone as gone_rows
 from penstock.storage.log_writer import can_write
 from penstock.storage.lookup import Place, Sought, is_compared, look_up
 from penstock.storage.reader import FILE, PLACE, read_located
-from penstock.storage.skipping import files_near
+from penstock.storage.skipping import files_near, widest
 from penstock.storage.zset import LOCAL_ROWS, WEIGHT, identity
 
 MOST_DEAD = 0.3
@@ -136,6 +136,9 @@ def touched_files(spark: SparkSession, before: Snapshot, change: TableChange) ->
 
 def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places:
     """Where the rows to be removed lie. Of identical rows, as many as the weight says."""
+    alone = _told_by_one_column(before, change)
+    if alone is not None:
+        return _by_file(before, alone.select([FILE, PLACE]))
     found = _looked_up(before, change)
     if found is not None and change.local is not None:
         columns = change.told_by
@@ -172,6 +175,28 @@ def _compared(spark: SparkSession, before: Snapshot, change: TableChange) -> tup
     here = identified(rows, columns, "__here", "__file", "__place")
     gone = change.sent(identified(change.removed, columns, "__gone", f"-{WEIGHT} AS __times"))
     return here, gone, same(columns)
+
+
+def _told_by_one_column(before: Snapshot, change: TableChange) -> pa.Table | None:
+    """The rows to be removed, if a single column tells them from all others: then the rest of them need not be read.
+
+    Every row to be removed is there. If the table has as many rows with their values as there are values, it is they.
+    """
+    if change.local is None or len(change.told_by) == 1:
+        return None
+    removed = change.local.filter(pc.less(change.local.column(WEIGHT), 0))
+    name = widest(before, removed, change.told_by)
+    if name is None or pc.min(removed.column(WEIGHT)).as_py() != -1 or not _are_distinct(removed.column(name)):
+        return None
+    files = files_near(before, removed, {name: name})
+    found = look_up(before, [name], Sought(removed.select([name]), {name: Place(name)}), files, located=True, least=0)
+    if found is None or found.num_rows != removed.num_rows or not _are_distinct(found.column(name)):
+        return None
+    return found
+
+
+def _are_distinct(values: pa.ChunkedArray) -> bool:
+    return not values.null_count and bool(pc.count_distinct(values).as_py() == len(values))
 
 
 def _looked_up(before: Snapshot, change: TableChange) -> pa.Table | None:

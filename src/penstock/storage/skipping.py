@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,18 @@ def rows_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) ->
         share = np.where(common < 0, 0.0, np.minimum((common + 1) / width, 1))
         shares = np.minimum(shares, np.where(np.isnan(share), 1.0, share))
     return int(sum(share * file.most for share, file in zip(shares, snapshot.files, strict=True)))
+
+
+def widest(snapshot: Snapshot, keys: pa.Table, names: Sequence[str]) -> str | None:
+    """The column of whole numbers with the widest range, if that is so wide that every row may have one of its own."""
+    ranges = {}
+    for name in names:
+        if pa.types.is_integer(keys.schema.field(name).type):
+            for low, high, _, _ in _bounded(snapshot, keys, {name: name}):
+                if not low.null_count and not high.null_count:
+                    ranges[name] = pc.max(high).as_py() - pc.min(low).as_py() + 1
+    found = max(ranges, key=lambda name: ranges[name], default=None)
+    return found if found is not None and ranges[found] >= snapshot.rows else None
 
 
 _Bounds = tuple[pa.ChunkedArray, pa.ChunkedArray, pa.Scalar, pa.Scalar]
