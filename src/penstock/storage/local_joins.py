@@ -51,7 +51,9 @@ def join_of(left: Local, right: Local, on: str, how: str) -> DataFrame:
         raise NotHere
     absent = np.zeros(len(here), np.bool_)
     if how == "left":
-        alone = np.setdiff1d(np.arange(one.count), here)
+        met = np.zeros(one.count, np.bool_)
+        met[here] = True
+        alone = np.flatnonzero(~met)
         here, there = np.concatenate([here, alone]), np.concatenate([there, np.zeros(len(alone), np.int64)])
         absent = np.concatenate([absent, np.ones(len(alone), np.bool_)])
     columns = {name: column.take(pa.array(here)) for name, column in one.columns.items()}

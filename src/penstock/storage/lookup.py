@@ -221,6 +221,11 @@ class _Keys:
             parts.append((_Part(field.name, place.unit, pc.unique(values)), values))
         parts.sort(key=lambda part: -len(part[0].distinct))  # what tells most rows apart comes first
         self._parts = [part for part, _ in parts]
+        self._bits: Numbers | None = None
+        self._codes: Numbers | None = None
+        if len(parts) == 1:  # every value of the column is a key
+            self._bits = np.ones(len(self._parts[0].distinct), np.bool_)
+            return
         code = np.zeros(sought.keys.num_rows, np.int64)
         size = 1
         for part, values in parts:
@@ -228,11 +233,11 @@ class _Keys:
             size *= len(part.distinct)
             if size > 2**62:
                 raise NotHere
-        self._bits: Numbers | None = None
         if size <= _MOST_COMBINATIONS:
             self._bits = np.zeros(size, np.bool_)
             self._bits[code] = True
-        self._codes = np.unique(code)
+        else:
+            self._codes = np.sort(code)
 
     def check(self, stored: pa.Schema) -> None:
         """Whether a file has the columns as the table says."""
@@ -251,7 +256,12 @@ class _Keys:
             left, code = left[there], code[there] * len(part.distinct) + position[there]
             if not len(left):
                 return found
-        known = self._bits[code] if self._bits is not None else np.isin(code, self._codes)
+        if self._bits is not None:
+            known = self._bits[code]
+        else:
+            assert self._codes is not None
+            place = np.minimum(np.searchsorted(self._codes, code), len(self._codes) - 1)
+            known = self._codes[place] == code
         found[left[known]] = True
         return found
 
@@ -283,11 +293,12 @@ class _Part:
         self.distinct = distinct
         self._sieve: Numbers | None = None
         if pa.types.is_integer(distinct.type) and len(distinct) > _FEW_VALUES:
-            there = np.flatnonzero(distinct.is_valid().to_numpy(zero_copy_only=False))
+            valid = distinct.is_valid().to_numpy(zero_copy_only=False)
+            there = np.flatnonzero(valid)
             values = distinct.fill_null(0).to_numpy()[there]
             order = np.argsort(values)
             self._sorted, self._places = values[order], there[order]
-            self._missing = next(iter(np.setdiff1d(np.arange(len(distinct)), there)), -1)
+            self._missing = next(iter(np.flatnonzero(~valid)), -1)
             self._sieve = np.zeros(1 << min(max(16 * len(values) - 1, 1).bit_length(), 26), np.bool_)
             self._sieve[values & (len(self._sieve) - 1)] = True
 
