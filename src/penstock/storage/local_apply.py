@@ -24,7 +24,7 @@ from penstock.storage.local_groups import Numbers, can_tell_apart, to_remove
 from penstock.storage.reader import schema_of
 from penstock.storage.zset import WEIGHT
 
-LOCAL_TABLE_ROWS = 1_000_000
+LOCAL_TABLE_ROWS = 4_000_000
 """Rows that are written again on the driver."""
 
 _LOCAL_BYTES = 64 * 1024 * 1024
