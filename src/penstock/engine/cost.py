@@ -46,7 +46,7 @@ written again. How large they are is not known before: the guess is a hundred ro
 _MORE = 0.1
 """Seconds per million rows of inputs for each further join or aggregate in a node that is computed in full."""
 
-_SEEN, _SOUGHT, _REPLACED = 0.025, 0.06, 4.0
+_SEEN, _SOUGHT, _REPLACED = 0.025, 0.06, 1.0
 """Seconds per million rows of inputs that were not only added to; of the table, if its rows have no keys; and of rows
 without keys that are found and replaced."""
 
