@@ -139,6 +139,18 @@ def test_later_patches_add_to_the_vectors(numbers: Table) -> None:
     assert len(numbers.now.files) <= 5, "the small files that patches leave grow together"
 
 
+def test_a_table_with_many_hidden_rows_is_read_by_delta(numbers: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers.change(old(3, 100, 200, 7), new(3, 100))
+    numbers.change(old(4, 5), [])
+    monkeypatch.setattr(reader, "MANY_PLACES", 5)
+    first = numbers.now.files[0]
+    rows = reader.read_files(numbers.spark, numbers.now, [first.path])
+    assert rows.count() == first.rows, "some of its files are not all"
+    monkeypatch.setattr(reader, "_read_plain", None)  # from here on only Delta reads
+    assert read_snapshot(numbers.spark, numbers.now, ["V", "id"]).columns == ["v", "id"]
+    numbers.check()
+
+
 def test_rows_without_keys_are_told_by_a_column_that_tells_them_all(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
