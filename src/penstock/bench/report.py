@@ -118,7 +118,8 @@ def whole_goals(result: Result) -> list[str]:
 def remarks(result: Result) -> list[str]:
     """What a reader must know beside the table."""
     said = [f"{TITLES[name]} did not run: {reason}." for name, reason in result.left_out.items()]
-    said += [f"{note}." for note in dict.fromkeys(note for cell in result.cells for note in cell.notes)]
+    notes = list(dict.fromkeys(note for cell in result.cells for note in cell.notes))
+    said += [f"{note}." for note in notes if not any(later != note and later.startswith(note) for later in notes)]
     for cell in result.cells:
         full = [a for a in cell.actions if a.action not in ("INCREMENTAL", "NO_DATA")]
         if full:

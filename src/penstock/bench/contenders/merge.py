@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from penstock.bench.contenders.contender import Contender, GaveUp
 from penstock.bench.measure import MERGE
+from penstock.engine.session import clean_message
 from penstock.errors import InternalError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Merges(Contender):
                     pipeline.follow(feed)
                 except Exception as problem:  # Delta cannot read every feed that it writes
                     self._broken |= set(pipeline.targets)
-                    raise GaveUp(str(problem).splitlines()[0]) from problem
+                    raise GaveUp(clean_message(problem, {}).splitlines()[0]) from problem
                 feed.consumed = newest
 
     def check(self, view: str, expected: DataFrame) -> None:
