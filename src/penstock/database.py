@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from penstock.catalog import Catalog, HistoryRecord
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from penstock.engine.snapshots import Reader
     from penstock.engine.source_tables import SourceTables
     from penstock.storage.vacuum import Freed
+
+
+_PAST = 50
+"""Refreshes among which ``explain`` looks for the last one that did something."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ class Database:
             ) from None
         if not os.access(self.path, os.W_OK | os.X_OK):
             raise WarehouseError(f"the warehouse {self.path!r} cannot be written. Choose a directory you can write.")
-        self._catalog = Catalog(catalog or f"sqlite:///{os.path.join(self.path, 'catalog.sqlite')}")
+        # A path may have characters that mean something in a URL.
+        self._catalog = Catalog(catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}")
         self._given_spark = spark
         self._progress = progress or (lambda text: None)
         self._closed = False
@@ -215,7 +221,8 @@ class Database:
         view = world.views[world.view_key(name)]
         nodes = [world.nodes[n] for n in view.nodes]
         rows = {n.name: Snapshot(n.path, n.version).rows for n in nodes if n.version is not None}
-        last = next(iter(self._catalog.history(view.key, 1)), None)
+        past = self._catalog.history(view.key, _PAST)
+        last = next((r for r in past if r.action not in ("NO_DATA", "SKIP")), next(iter(past), None))
         return explain_view(world, view, nodes, last, rows)
 
     # -- changing -----------------------------------------------------------------------------------------------------

@@ -52,6 +52,14 @@ def test_a_failure_in_a_hidden_node_fails_its_view(t: penstock.Database) -> None
     assert "DIVIDE_BY_ZERO" in str(failed.value.report["v"].error)
 
 
+def test_a_warehouse_may_have_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "a b%20c?d#e"
+    for _ in range(2):
+        with penstock.connect(path) as db:
+            assert db.status() == []
+    assert (path / "catalog.sqlite").exists()
+
+
 def test_reopening_shows_the_same_views_rows_and_history(t: penstock.Database, warehouse: Path) -> None:
     t.create_view("v", "SELECT k, SUM(x) AS s FROM t GROUP BY k HAVING SUM(x) > 0")
     for change in ("INSERT INTO t VALUES (3, 3)", "UPDATE t SET x = 7 WHERE k = 1", "DELETE FROM t WHERE k = 2"):

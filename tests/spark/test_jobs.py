@@ -56,8 +56,8 @@ def test_what_only_spark_computes_is_one_job_and_named(chain: penstock.Database)
     assert jobs_of_refresh(chain) == 1
     assert_all_fresh(chain, "INCREMENTAL")
     asked = {r.view: (r.details or {}).get("by_spark", []) for r in chain.history(limit=3)}
-    assert asked == {"totals": [], "large": [], "shouted": ["UPPER(__c1) AS `region`"]}
-    assert "by Spark  UPPER(__c1) AS `region`" in str(chain.explain("shouted"))
+    assert asked == {"totals": [], "large": [], "shouted": ["UPPER(region) AS `region`"]}
+    assert "by Spark  UPPER(region) AS `region`" in str(chain.explain("shouted"))
 
 
 def test_a_type_that_the_driver_does_not_read_is_named(db: penstock.Database) -> None:
@@ -96,3 +96,16 @@ def test_text_as_other_writers_store_it_costs_no_job(db: penstock.Database, tmp_
     db.sql("INSERT INTO names VALUES ('x', 'again')")
     assert jobs_of_refresh(db) == 0
     assert_fresh(db, "named", "INCREMENTAL")
+
+
+def test_why_spark_was_asked_is_named_and_remembered(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (g INT, d DOUBLE)")
+    db.sql("INSERT INTO t VALUES (1, 1.5), (2, 2.5)")
+    db.sql("CREATE MATERIALIZED VIEW mx AS SELECT g, MAX(d) AS top FROM t GROUP BY g")
+    db.sql("INSERT INTO t VALUES (1, double('NaN'))")
+    report = db.refresh()["mx"]
+    assert_fresh(db, "mx", "INCREMENTAL")
+    assert report.jobs > 0
+    assert any(note.endswith(": NaN or -0.0") for note in report.by_spark)
+    assert db.refresh()["mx"].action == "NO_DATA"
+    assert "by Spark" in str(db.explain("mx")), "the last refresh that did something is explained"

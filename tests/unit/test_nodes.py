@@ -111,7 +111,7 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
         ("SELECT a FROM t WHERE b > 1", "filter", "filter b > 1 of t"),
         ("SELECT a FROM t JOIN u USING (k)", "join", "join of t, u on k = k"),
         ("SELECT a FROM t UNION ALL SELECT c FROM u", "union", "union of t, u"),
-        ("SELECT DISTINCT a FROM t", "distinct", "distinct rows of t"),
+        ("SELECT DISTINCT a FROM t", "distinct", "distinct a of t"),
         (GROUPED, "aggregate", "SUM(b) by a of t"),
     ],
 )
@@ -119,6 +119,22 @@ def test_a_node_in_words(query: str, rule: str, operator: str) -> None:
     found = describe_node(nodes(query)[-1], mergeable=True, labels={})
     assert (found["rule"], found["operator"]) == (rule, operator)
     assert found["reads"].startswith("the change")
+
+
+@pytest.mark.parametrize(
+    ("query", "operator"),
+    [
+        ("SELECT a, SUM(s * 2) AS x FROM (SELECT a, b, SUM(k) + COUNT(*) AS s FROM t GROUP BY a, b) GROUP BY a",
+         "SUM((SUM(k) + COUNT(*)) * 2) by a of "),
+        ("SELECT s FROM (SELECT DISTINCT a + b AS s FROM t) WHERE s * 2 > 5", "filter (a + b) * 2 > 5 of "),
+        ("SELECT f, COUNT(*) AS n FROM (SELECT 1 AS f FROM t UNION ALL SELECT 2 AS f FROM u) GROUP BY f",
+         "COUNT(*) by 1 or 2 of union of t, u"),
+    ],
+)  # fmt: skip
+def test_labels_keep_their_brackets(query: str, operator: str) -> None:
+    *hidden, view = nodes(query)
+    labels = {node.name: label_columns(node, {}) for node in hidden}
+    assert describe_node(view, mergeable=True, labels=labels)["operator"].startswith(operator)
 
 
 def test_columns_of_hidden_nodes_are_called_what_they_hold() -> None:

@@ -25,7 +25,8 @@ def bench(
         list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Which workloads; without any, all of them.")
     ] = None,
     scale: Annotated[
-        float, typer.Option("--scale", metavar="X", min=0.0001, help="Multiply all numbers of rows. Targets hold at 1.")
+        float,
+        typer.Option("--scale", metavar="X", min=0.0001, help="Multiply the numbers of rows. Targets apply at 1."),
     ] = 1.0,
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Measured runs; medians are shown.")] = 3,
     against: Annotated[

@@ -29,6 +29,7 @@ from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError
 from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materialized, Materializer
+from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
@@ -152,6 +153,8 @@ class Epoch:
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
         with running(clock), counting_jobs(self._session()) as jobs:
             report = self._finished(step, result)
+        if step.maintained is not None:
+            clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
 
     def _prepared(self, name: str, request: Request) -> Step | ViewReport:

@@ -20,6 +20,7 @@ from penstock.ivm.window import orderable
 from penstock.plan.operators import TopK, render
 from penstock.storage.apply import SMALL_TABLE_ROWS
 from penstock.storage.arrow import NotHere
+from penstock.storage.clock import left_to_spark
 from penstock.storage.frames import select
 from penstock.storage.local_apply import can_tell, gone
 from penstock.storage.local_frame import as_local, table_of
@@ -75,8 +76,8 @@ def _first(op: TopK, frame: DataFrame) -> DataFrame:
     if rows is not None:
         try:
             return rows.first_rows(op.order, orderable(frame, op.child.columns), op.limit, op.offset)
-        except NotHere:
-            pass
+        except NotHere as problem:
+            left_to_spark(f"ORDER BY {', '.join(render(key) for key in op.order)}", problem)
     ties = [F.expr(name) for name in orderable(frame, op.child.columns)]
     sorted_rows = frame.orderBy(*[_ordered(key) for key in op.order], *ties)
     return (sorted_rows.offset(op.offset) if op.offset else sorted_rows).limit(op.limit)

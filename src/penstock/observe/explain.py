@@ -93,7 +93,7 @@ def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if details.get("weighed"):
         ways = [f"{rows:,} by {strategy}" for strategy, rows in sorted(details["weighed"].items())]
-        took = f"; it took {details['wrote']:.2f} s" if "wrote" in details else ""
+        took = f"; writing took {details['wrote']:.2f} s" if "wrote" in details else ""
         lines.append(("weighed", f"rows to write: {', '.join(ways)}{took}"))
     lines += [("by Spark", note) for note in details.get("by_spark", ())]
     expected = estimate(details)

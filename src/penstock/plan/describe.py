@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -181,8 +182,9 @@ def _names(node: NodePlan, labels: Labels) -> dict[str, str]:
                 names.update({name: labels.get(relation, {}).get(column, column) for name, column in stored})
             case Project(outputs=outputs):
                 names.update({n: _readable(e, names) for n, e in outputs})
-            case Union():
-                names.update(zip(op.columns, (names.get(c, c) for c in op.inputs[0].columns), strict=True))
+            case Union(inputs=inputs):
+                for name, *parts in zip(op.columns, *(i.columns for i in inputs), strict=True):
+                    names[name] = " or ".join(dict.fromkeys(names.get(part, part) for part in parts))
             case Aggregate():
                 names.update({n: _readable(e, names) for n, e in op.keys + op.measures})
             case Window(functions=functions):
@@ -197,10 +199,35 @@ def _names(node: NodePlan, labels: Labels) -> dict[str, str]:
 
 
 def _readable(expression: exp.Expr, names: dict[str, str]) -> str:
-    wrapped = exp.paren(expression.copy())
-    for column in list(wrapped.find_all(exp.Column)):
-        column.replace(exp.Var(this=names.get(column.name, column.name)))
-    return render(wrapped.this)
+    if isinstance(expression, exp.Column):
+        return names.get(expression.name, expression.name)
+    found = expression.copy()
+    for column in list(found.find_all(exp.Column)):
+        label = names.get(column.name, column.name)
+        column.replace(exp.Var(this=label if _is_one_thing(label) else f"({label})"))
+    return render(found)
+
+
+def _is_one_thing(label: str) -> bool:
+    """Whether a label can stand in an expression as it is: a name, a number or a call.
+
+    >>> [_is_one_thing(label) for label in ("a", "SUM(a * (b + 1))", "a + b", "SUM(a) + COUNT(*)")]
+    [True, True, False, False]
+    """
+    if not re.fullmatch(r"[\w.]+(\(.*\))?", label, re.DOTALL):
+        return False
+    depth = 0
+    for i, letter in enumerate(label):
+        depth += (letter == "(") - (letter == ")")
+        if letter == ")" and depth == 0 and i < len(label) - 1:
+            return False
+    return True
+
+
+def in_words(text: str, node: NodePlan) -> str:
+    """A text over a node's internal columns with names that a person can read."""
+    names = _names(node, {})
+    return re.sub(r"`?(__c\d+)`?", lambda found: names.get(found[1], found[1]), text)
 
 
 def _outline(op: Operator, names: dict[str, str]) -> str:
@@ -237,7 +264,8 @@ def _outline(op: Operator, names: dict[str, str]) -> str:
         case Union(inputs=inputs):
             return f"union of {', '.join(_outline(i, names) for i in inputs)}"
         case Distinct(child=child):
-            return f"distinct rows of {_outline(child, names)}"
+            columns = ", ".join(names.get(c, c) for c in op.columns)
+            return f"distinct {columns} of {_outline(child, names)}"
         case Aggregate(child=child, keys=keys, measures=measures):
             what = ", ".join(_readable(e, names) for _, e in measures) or "groups"
             by = f" by {', '.join(_readable(e, names) for _, e in keys)}" if keys else ""

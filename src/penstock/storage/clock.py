@@ -95,7 +95,7 @@ def left_to_spark(what: str, problem: object = "") -> None:
     clock = _running.get()
     if clock is None or len(clock.by_spark) == _MOST_NOTED:
         return
+    what = what if len(what) <= _LONGEST else f"{what[: _LONGEST - 2]}.."
     note = f"{what}: {problem}" if str(problem) else what
-    note = note if len(note) <= _LONGEST else f"{note[: _LONGEST - 2]}.."
     if note not in clock.by_spark:
         clock.by_spark.append(note)

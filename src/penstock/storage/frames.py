@@ -6,6 +6,7 @@ change costs more than all else that is done with it. A ``Query`` is a chain of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -77,6 +78,7 @@ def spark_frame(frame: DataFrame) -> DataFrame:
 
 
 _numbers = count(1)
+_FRAME = re.compile(r"__frame_\d+")
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,9 @@ class Query:
         """The result, computed if all rows are on the driver, else analysed."""
         try:
             return _frame(self.here())
-        except NotHere:
+        except NotHere as problem:
+            if any(as_local(frame) is not None for frame in self.inputs.values()):
+                left_to_spark(_FRAME.sub("..", self.source)[1:-1], problem)
             return self._analysed()
 
     def _analysed(self) -> DataFrame:

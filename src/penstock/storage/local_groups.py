@@ -90,7 +90,7 @@ def ranks(values: pa.Array) -> Numbers:
         there = values.is_valid().to_numpy(zero_copy_only=False)
         return np.where(there, together(fields) + 1, 0)
     if pa.types.is_floating(values.type) and not is_ordinary(values):
-        raise NotHere
+        raise NotHere("NaN or -0.0")
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
         raise NotHere
     number = _counted(values)
@@ -153,12 +153,12 @@ class Groups:
         if pa.types.is_decimal128(values.type):
             kind = pa.decimal128(min(38, values.type.precision + 10), values.type.scale)
             if _largest(values) * len(values) >= 10**38:
-                raise NotHere
+                raise NotHere("a sum may overflow")
         elif pa.types.is_integer(values.type):
             kind, values = pa.int64(), values.cast(pa.int64())
             most = _largest(values) * len(values)
             if most >= 2**63:
-                raise NotHere
+                raise NotHere("a sum may overflow")
             if len(values) and not values.null_count and most < 2**53:  # which doubles add up exactly
                 return pa.array(np.bincount(self.of, values.to_numpy(), minlength=self.count).astype(np.int64))
         else:
@@ -168,7 +168,7 @@ class Groups:
     def extreme(self, values: pa.Array, kind: str) -> pa.Array:
         """The least or greatest value of each group, ``kind`` is MIN or MAX; NULL for one without values."""
         if pa.types.is_floating(values.type) and not is_ordinary(values):
-            raise NotHere
+            raise NotHere("NaN or -0.0")
         if any(is_a(values.type) for is_a in (pa.types.is_integer, pa.types.is_decimal128, pa.types.is_temporal)):
             return self._aggregated(values, kind.lower())
         there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))

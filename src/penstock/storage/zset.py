@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.storage.arrow import NotHere
+from penstock.storage.clock import left_to_spark
 from penstock.storage.frames import grouped, join, select
 from penstock.storage.interpreted import LITTLE_ROWS
 from penstock.storage.local_frame import as_local, is_local, table_of
@@ -134,7 +135,8 @@ def consolidate(frame: DataFrame, *, small: bool = False, beside: Sequence[str] 
     if rows is not None:
         try:
             return rows.consolidated(WEIGHT, beside)
-        except NotHere:
+        except NotHere as problem:
+            left_to_spark(f"adding up rows of {', '.join(frame.columns)}", problem)
             frame = rows.frame
     fields = [f for f in frame.schema.fields if f.name != WEIGHT and f.name not in beside]
     special = {f.name: f"__identity{i}" for i, f in enumerate(fields) if _is_special(f.dataType)}
