@@ -125,5 +125,5 @@ def test_show_describe_and_explain(t: penstock.Database) -> None:
     assert [r["action"] for r in shown["history"]] == ["FULL"]
     assert tuple(shown["describe"][0]) == ("a", "int", "the key")
     assert "maintained incrementally" in shown["explain"][0][0]
-    assert any("distinct rows of t" in r[0] for r in shown["planned"])
+    assert any("distinct x of t" in r[0] for r in shown["planned"])
     assert [v.name for v in t.status()] == ["v"]
