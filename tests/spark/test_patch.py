@@ -151,6 +151,18 @@ def test_a_table_with_many_hidden_rows_is_read_by_delta(numbers: Table, monkeypa
     numbers.check()
 
 
+def test_files_that_a_version_has_no_more_are_not_taken_for_all_of_it(
+    numbers: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A late reader of appended files, which were compacted meanwhile into just as many."""
+    before = [file.path for file in numbers.now.files]
+    rows = numbers.spark.range(6).selectExpr("CAST(id AS INT) AS id", "'new' AS v").repartition(len(before))
+    replace_all(numbers.now, rows, node="t", epoch=9)
+    assert len(numbers.now.files) == len(before)
+    monkeypatch.setattr(reader, "MANY_PLACES", -1)
+    assert reader.read_files(numbers.spark, numbers.now, before, ["v"]).distinct().collect() == [("old",)]
+
+
 def test_rows_without_keys_are_told_by_a_column_that_tells_them_all(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,7 +56,7 @@ def read_files(
     narrow = StructType([schema[c] for c in wanted])
     if not files:
         return local_frame(spark, StructType([*narrow.fields, *LOCATION_FIELDS]) if located else narrow)
-    everything = hidden is None and not located and len(files) == len(snapshot.files)
+    everything = hidden is None and not located and set(files) == {file.path for file in snapshot.files}
     if snapshot.plain and not (everything and _count(snapshot.deleted) > MANY_PLACES):
         gone = snapshot.deleted if hidden is None else hidden
         return _read_plain(spark, snapshot, files, narrow, gone, LOCATION if located else ())
