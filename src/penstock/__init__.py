@@ -3,9 +3,11 @@
 from penstock.database import Database, Done, connect
 from penstock.errors import (
     AlreadyExistsError,
+    BusyError,
     DefinitionError,
     DependencyError,
     InternalError,
+    LeaseLostError,
     NotFoundError,
     NotIncrementalError,
     NotSupportedError,
@@ -23,11 +25,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyExistsError",
+    "BusyError",
     "Database",
     "DefinitionError",
     "DependencyError",
     "Done",
     "InternalError",
+    "LeaseLostError",
     "NotFoundError",
     "NotIncrementalError",
     "NotSupportedError",

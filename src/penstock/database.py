@@ -126,7 +126,8 @@ class Database:
             spark = Spark(self._given_spark, self._progress)
             engine = Engine(self.path, spark, self._catalog, self._progress)
             self._spark = spark
-            self._rooms = engine, SourceTables(lambda: spark.session, self._catalog, engine.locate)
+            tables = SourceTables(lambda: spark.session, self._catalog, engine.locate, engine.tell)
+            self._rooms = engine, tables
         return self._rooms
 
     def _check_open(self) -> None:

@@ -69,6 +69,14 @@ class SparkError(PenstockError):
     """Spark cannot be started, or the given session cannot be used."""
 
 
+class BusyError(PenstockError):
+    """Something that another process is changing or refreshing, for longer than a statement waits."""
+
+
+class LeaseLostError(PenstockError):
+    """Work that came too late to be published: its lease had run out, and another took over. Nothing was changed."""
+
+
 class RefreshError(PenstockError):
     """At least one view failed to refresh. Everything that could be published was; ``report`` tells about each view."""
 

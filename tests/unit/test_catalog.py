@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text, update
 
-from penstock.catalog import Catalog, Frontier, HistoryRecord, NodeRecord, Publication, TableRecord, ViewRecord
-from penstock.catalog.tables import SCHEMA_VERSION, settings
-from penstock.errors import AlreadyExistsError, DependencyError, NotFoundError, WarehouseError
+from penstock.catalog import (
+    Catalog,
+    Definition,
+    Frontier,
+    HistoryRecord,
+    Mark,
+    NodeRecord,
+    Publication,
+    Seen,
+    TableRecord,
+    ViewRecord,
+)
+from penstock.catalog.leases import Leases
+from penstock.catalog.tables import SCHEMA_VERSION, epochs, settings
+from penstock.errors import AlreadyExistsError, DependencyError, LeaseLostError, NotFoundError, WarehouseError
 
 WHEN = datetime(2024, 2, 29, 12, 30, tzinfo=timezone.utc)
 
@@ -39,12 +51,16 @@ def view(name: str, *reads: str, nodes: tuple[str, ...] = ()) -> ViewRecord:
     )  # fmt: skip
 
 
-def done(view: str, epoch: int, action: str = "INCREMENTAL") -> HistoryRecord:
+def put(catalog: Catalog, view: ViewRecord, nodes: list[NodeRecord], *, replacing: bool = False) -> int:
+    return catalog.publish(Publication(definitions=[Definition(view, tuple(nodes), replaces=replacing)]))
+
+
+def done(view: str, epoch: int = 0, action: str = "INCREMENTAL") -> HistoryRecord:
     return HistoryRecord(epoch, view, "SUCCEEDED", action, "APPEND", "CHANGED", 3, 1, 0.25, WHEN)
 
 
-def publication(epoch: int, version: int) -> Publication:
-    return Publication({"v": version}, {"v": {"t": Frontier(version, "id", True)}}, {"t": version}, [done("v", epoch)])
+def publication(version: int) -> Publication:
+    return Publication({"v": version}, {"v": {"t": Frontier(version, "id", True)}}, {"t": version}, [done("v")])
 
 
 def test_a_new_catalog_is_empty(catalog: Catalog) -> None:
@@ -55,13 +71,8 @@ def test_a_new_catalog_is_empty(catalog: Catalog) -> None:
 
 def test_everything_survives_reopening(catalog: Catalog, url: str) -> None:
     catalog.add_table(table("T"))
-    catalog.put_view(
-        view("V", "t", nodes=("__node_h",)),
-        [node("__node_h", "t", hidden=True), node("v", "__node_h")],
-        replacing=False,
-    )
-    epoch = catalog.begin_epoch()
-    catalog.publish(epoch, publication(epoch, 4))
+    put(catalog, view("V", "t", nodes=("__node_h",)), [node("__node_h", "t", hidden=True), node("v", "__node_h")])
+    epoch = catalog.publish(publication(4))
     before, history = catalog.world(), catalog.history()
     catalog.close()
     again = Catalog(url)
@@ -79,16 +90,16 @@ def test_names_are_unique_across_tables_and_views(catalog: Catalog, second: str)
     with pytest.raises(AlreadyExistsError, match="taken by a table"):
         catalog.add_table(table(second))
     with pytest.raises(AlreadyExistsError, match="taken by a table"):
-        catalog.put_view(view(second, "t"), [node(second.lower(), "t")], replacing=False)
+        put(catalog, view(second, "t"), [node(second.lower(), "t")])
     assert catalog.world().views == {}
-    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
+    put(catalog, view("v", "t"), [node("v", "t")])
     with pytest.raises(AlreadyExistsError, match="taken by a materialized view"):
         catalog.add_table(table("V"))
 
 
 def test_a_table_that_is_read_is_not_dropped(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("V", "t"), [node("v", "t")], replacing=False)
+    put(catalog, view("V", "t"), [node("v", "t")])
     with pytest.raises(DependencyError, match="'V' reads it"):
         catalog.drop_table("t")
     catalog.drop_views(["v"])
@@ -100,7 +111,7 @@ def test_a_shared_node_stays_while_one_view_needs_it(catalog: Catalog) -> None:
     hidden = node("__node_h", "t", hidden=True)
     catalog.add_table(table("t"))
     for name in ("v", "w"):
-        catalog.put_view(view(name, "t", nodes=("__node_h",)), [hidden, node(name, "__node_h")], replacing=False)
+        put(catalog, view(name, "t", nodes=("__node_h",)), [hidden, node(name, "__node_h")])
     assert set(catalog.world().nodes) == {"__node_h", "v", "w"}
     catalog.drop_views(["v"])
     assert set(catalog.world().nodes) == {"__node_h", "w"}
@@ -110,52 +121,94 @@ def test_a_shared_node_stays_while_one_view_needs_it(catalog: Catalog) -> None:
 
 def test_replacing_a_view_forgets_what_the_old_one_consumed(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
-    epoch = catalog.begin_epoch()
-    catalog.publish(epoch, publication(epoch, 4))
+    put(catalog, view("v", "t"), [node("v", "t")])
+    epoch = catalog.publish(publication(4))
     other = replace(view("v", "t"), query="SELECT 2 FROM t")
-    catalog.put_view(other, [replace(node("v", "t"), path="/nodes/v-2")], replacing=True)
+    emptied = put(catalog, other, [node("v", "t")], replacing=True)
     world = catalog.world()
     assert world.views["v"].query == "SELECT 2 FROM t"
-    assert (world.nodes["v"].path, world.nodes["v"].version, world.frontiers) == ("/nodes/v-2", None, {})
+    assert (world.nodes["v"].path, world.nodes["v"].version, world.frontiers) == ("/nodes/v", None, {})
     assert [record.epoch for record in catalog.history("v")] == [epoch]
+    then, now = catalog.moment(epoch), catalog.moment(emptied)
+    assert then is not None
+    assert now is not None
+    assert (then.world.nodes["v"].version, now.world.nodes["v"].version) == (4, None), "an epoch never changes"
 
 
 def test_an_epoch_is_published_whole_or_not_at_all(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
-    first = catalog.begin_epoch()
-    catalog.publish(first, publication(first, 1))
+    put(catalog, view("v", "t"), [node("v", "t")])
+    catalog.publish(publication(1))
     before, history = catalog.world(), catalog.history()
-    second = catalog.begin_epoch()
-    broken = publication(second, 2)
-    broken.history.append(replace(done("v", second), action=None))  # type: ignore[arg-type]
+    broken = publication(2)
+    broken.history.append(replace(done("v"), action=None))  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"(?i)not.null"):
-        catalog.publish(second, broken)
+        catalog.publish(broken)
     assert catalog.world() == before
     assert catalog.history() == history
 
 
 def test_a_view_is_put_whole_or_not_at_all(catalog: Catalog) -> None:
     catalog.add_table(table("t"))
-    catalog.put_view(view("v", "t"), [node("v", "t")], replacing=False)
+    put(catalog, view("v", "t"), [node("v", "t")])
     before = catalog.world()
-    broken = Publication(history=[replace(done("v", 1), view=None)])  # type: ignore[arg-type]
+    other = Definition(replace(view("v", "t"), query="other"), (node("v", "t"),), replaces=True)
+    broken = Publication(definitions=[other], history=[replace(done("v"), view=None)])  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"(?i)not.null"):
-        catalog.put_view(
-            replace(view("v", "t"), query="other"),
-            [node("v", "t")],
-            replacing=True,
-            epoch=catalog.begin_epoch(),
-            publication=broken,
-        )
+        catalog.publish(broken)
     assert catalog.world() == before
 
 
-def test_epochs_are_numbered_without_gaps_or_repeats(catalog: Catalog, url: str) -> None:
-    assert [catalog.begin_epoch(), catalog.begin_epoch()] == [1, 2]
-    assert Catalog(url).begin_epoch() == 3
-    assert catalog.world().epoch == 0, "an epoch that was only begun is not published"
+def test_epochs_are_numbered_in_the_order_in_which_they_can_be_seen(catalog: Catalog, url: str) -> None:
+    assert [catalog.publish(Publication()), catalog.publish(Publication())] == [1, 2]
+    assert Catalog(url).publish(Publication()) == 3
+    assert catalog.world().epoch == 3
+
+
+def test_an_epoch_is_not_seen_before_the_last_one_whatever_clocks_say(catalog: Catalog) -> None:
+    catalog.publish(Publication())
+    ahead = datetime.now(timezone.utc) + timedelta(days=1)
+    with catalog.transaction(writes=True) as connection:
+        connection.execute(update(epochs).values(published_at=ahead))
+    catalog.publish(Publication())
+    assert catalog.epoch_at(ahead - timedelta(seconds=1)) is None
+    assert catalog.epoch_at(ahead) == 2
+
+
+def test_who_lost_a_lease_cannot_publish(catalog: Catalog) -> None:
+    catalog.add_table(table("t"))
+    put(catalog, view("v", "t"), [node("v", "t")])
+    before, history = catalog.world(), catalog.history()
+    with Leases(catalog, ["v"]) as held:
+        assert held == set()
+        leases = Leases(catalog, ["w"])
+        with leases:
+            other = replace(leases.fence, nodes=frozenset({"v", "w"}))
+            with pytest.raises(LeaseLostError, match="'v' was taken over"):
+                catalog.publish(publication(4), other)
+            assert (catalog.world(), catalog.history()) == (before, history)
+            assert catalog.publish(Publication(), leases.fence) == before.epoch + 1
+
+
+def test_of_two_epochs_over_one_table_the_watermark_and_the_version_are_those_that_came_further(
+    catalog: Catalog,
+) -> None:
+    """The epoch that read less is published last."""
+    catalog.add_table(table("t"))
+    further = Publication(sources={"t": 3}, watermarks={"t": Mark(300, Seen("at", 300, 3, "id"))})
+    less = Publication(sources={"t": 2}, watermarks={"t": Mark(200, Seen("at", 200, 2, "id"))})
+    catalog.publish(further)
+    catalog.publish(less)
+    assert catalog.world().watermarks["t"] == Mark(300, Seen("at", 300, 3, "id"))
+    moment = catalog.moment()
+    assert moment is not None
+    assert moment.sources == {"t": 3}
+
+
+def test_what_a_view_reads_may_be_dropped_until_it_is_published(catalog: Catalog) -> None:
+    with pytest.raises(NotFoundError, match="view 'v' reads 't', which was dropped"):
+        put(catalog, view("v", "t"), [node("v", "t")])
+    assert catalog.world().views == {}
 
 
 def test_history_newest_first(catalog: Catalog) -> None:
@@ -185,6 +238,7 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("ALTER TABLE tables DROP COLUMN watermark"))
         connection.execute(text("DROP TABLE watermarks"))
         connection.execute(text("DROP TABLE checkpoints"))
+        connection.execute(text("ALTER TABLE epochs DROP COLUMN run"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="1"))
     newer = Catalog(url)
     newer.record([replace(done("v", 2), details={"jobs": 3})])
@@ -192,10 +246,11 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
     assert [record.epoch for record in Catalog(url).history("v")] == [2, 1]
 
 
-def test_two_writers_never_begin_the_same_epoch(catalog: Catalog, url: str) -> None:
+def test_two_writers_never_publish_the_same_epoch(catalog: Catalog, url: str) -> None:
     catalogs = [catalog, Catalog(url), Catalog(url)]
     with ThreadPoolExecutor(3) as pool:
-        numbers = [n for found in pool.map(lambda c: [c.begin_epoch() for _ in range(10)], catalogs) for n in found]
+        found = pool.map(lambda c: [c.publish(Publication()) for _ in range(10)], catalogs)
+        numbers = [number for numbers in found for number in numbers]
     assert sorted(numbers) == list(range(1, 31))
 
 

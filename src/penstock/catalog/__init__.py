@@ -2,6 +2,8 @@
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.records import (
+    Definition,
+    Fence,
     Frontier,
     HistoryRecord,
     Mark,
@@ -16,6 +18,8 @@ from penstock.catalog.records import (
 
 __all__ = [
     "Catalog",
+    "Definition",
+    "Fence",
     "Frontier",
     "HistoryRecord",
     "Mark",

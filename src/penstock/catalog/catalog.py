@@ -9,11 +9,14 @@ from datetime import datetime, timezone
 from typing import Any
 
 from sqlalchemy import Column, Connection, Table, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.connection import open_engine
+from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish
 from penstock.catalog.records import (
+    Fence,
     Frontier,
     HistoryRecord,
     Mark,
@@ -25,7 +28,8 @@ from penstock.catalog.records import (
     ViewRecord,
     World,
 )
-from penstock.errors import AlreadyExistsError, DependencyError, WarehouseError
+from penstock.errors import BusyError, DependencyError, WarehouseError
+from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
 
 
@@ -44,6 +48,7 @@ class Catalog:
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Connection]:
         """A transaction for this room's modules; a writer waits here for its turn."""
+        points.reached(points.TRANSACTION)
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
@@ -119,9 +124,10 @@ class Catalog:
 
     # -- tables and views ---------------------------------------------------------------------------------------------
 
-    def add_table(self, table: TableRecord) -> None:
+    def add_table(self, table: TableRecord, fence: Fence | None = None) -> None:
         with self.transaction(writes=True) as connection:
-            _claim_name(connection, table.key, table.name)
+            check_fence(connection, fence)
+            claim_name(connection, table.key, table.name)
             connection.execute(
                 insert(t.tables).values(
                     key=table.key,
@@ -133,8 +139,9 @@ class Catalog:
                 )
             )
 
-    def drop_table(self, key: str) -> None:
+    def drop_table(self, key: str, fence: Fence | None = None) -> None:
         with self.transaction(writes=True) as connection:
+            check_fence(connection, fence)
             world = read_world(connection)
             readers = [world.views[r].name for r in world.views_graph().readers(key)]
             if readers:
@@ -143,66 +150,58 @@ class Catalog:
                     f"Drop {'it' if len(readers) == 1 else 'them'} first."
                 )
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
+            # A table that is created under the name later is another one.
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
+            connection.execute(delete(t.source_versions).where(t.source_versions.c.source == key))
 
-    def put_view(
-        self, view: ViewRecord, nodes: Iterable[NodeRecord], *, replacing: bool,
-        epoch: int | None = None, publication: Publication | None = None,
-    ) -> None:  # fmt: skip
-        """Add a view with its nodes, or replace the view of that name, and publish the epoch that filled it."""
+    def set_policy(self, view: ViewRecord, policy: str) -> None:
+        """Change the policy of just this view, not of one that has replaced it meanwhile."""
         with self.transaction(writes=True) as connection:
-            if replacing:
-                connection.execute(delete(t.views).where(t.views.c.key == view.key))
-                connection.execute(delete(t.nodes).where(t.nodes.c.name == view.key))
-                connection.execute(delete(t.node_versions).where(t.node_versions.c.node == view.key))
-                connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == view.key))
-            _claim_name(connection, view.key, view.name)
-            known = set(connection.execute(select(t.nodes.c.name)).scalars())
-            for node in nodes:
-                if node.name not in known:
-                    _insert_node(connection, node)
-            _insert_view(connection, view)
-            if epoch is not None and publication is not None:
-                _publish(connection, epoch, publication)
-            _drop_unused_nodes(connection)
-
-    def set_policy(self, key: str, policy: str) -> None:
-        with self.transaction(writes=True) as connection:
-            connection.execute(update(t.views).where(t.views.c.key == key).values(policy=policy))
+            if read_world(connection).views.get(view.key) != view:
+                raise BusyError(f"view {view.name!r} was changed by another process in this moment. Try again.")
+            connection.execute(update(t.views).where(t.views.c.key == view.key).values(policy=policy))
 
     def set_options(self, key: str, options: Options) -> None:
         with self.transaction(writes=True) as connection:
             connection.execute(update(t.views).where(t.views.c.key == key).values(options=asdict(options)))
 
-    def set_watermark(self, key: str, watermark: Watermark | None, floor: int | None) -> None:
-        kept = None if watermark is None else {**asdict(watermark), "floor": floor}
+    def set_watermark(self, key: str, watermark: Watermark | None, floor: int | None = None) -> bool:
+        """Give a table a watermark, or take it away; what it was advanced to by hand stays.
+
+        With a ``floor`` it is advanced; False if it has come as far already, and then nothing changes.
+        """
         with self.transaction(writes=True) as connection:
+            world = read_world(connection)
+            known, mark = world.tables[key].floor, world.watermarks.get(key)
+            reached = advanced(known, None if mark is None else mark.value)
+            if floor is not None and reached is not None and floor <= reached:
+                return False
+            kept = None if watermark is None else {**asdict(watermark), "floor": advanced(known, floor)}
             connection.execute(update(t.tables).where(t.tables.c.key == key).values(watermark=kept))
+            return True
 
     def set_setting(self, name: str, value: str) -> None:
         with self.transaction(writes=True) as connection:
             connection.execute(delete(t.settings).where(t.settings.c.name == name))
             connection.execute(insert(t.settings).values(name=name, value=value))
 
-    def drop_views(self, keys: Iterable[str]) -> None:
+    def drop_views(self, keys: Iterable[str], fence: Fence | None = None) -> None:
         with self.transaction(writes=True) as connection:
+            check_fence(connection, fence)
             wanted = list(keys)
             connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
             connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
-            _drop_unused_nodes(connection)
+            drop_unused_nodes(connection)
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
-    def begin_epoch(self) -> int:
-        with self.transaction(writes=True) as connection:
-            last = connection.execute(select(func.max(t.epochs.c.id))).scalar() or 0
-            connection.execute(insert(t.epochs).values(id=last + 1, started_at=now()))
-            return int(last) + 1
+    def publish(self, publication: Publication, fence: Fence | None = None) -> int:
+        """Make an epoch visible: definitions, node versions, frontiers and history, all or nothing; gives its number.
 
-    def publish(self, epoch: int, publication: Publication) -> None:
-        """Make an epoch visible: node versions, frontiers and history, all or nothing."""
+        It is refused, and nothing changes, if a lease behind the ``fence`` has another owner by now.
+        """
         with self.transaction(writes=True) as connection:
-            _publish(connection, epoch, publication)
+            return publish(connection, publication, fence)
 
     def record(self, history: Iterable[HistoryRecord]) -> None:
         """History of refreshes that had nothing to publish."""
@@ -260,9 +259,10 @@ def _watermark(kept: dict[str, Any] | None) -> tuple[Watermark | None, int | Non
 
 
 def latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
-    """The version of everything in a table of versions, as of an epoch."""
+    """The version of everything in a table of versions, as of an epoch; without what had no rows then."""
     query = select(name, table.c.version).where(table.c.epoch <= epoch).order_by(table.c.epoch)
-    return {row[0]: row[1] for row in connection.execute(query)}
+    found = {row[0]: row[1] for row in connection.execute(query)}
+    return {key: version for key, version in found.items() if version != t.NO_ROWS}
 
 
 def utc(time: datetime) -> datetime:
@@ -270,79 +270,11 @@ def utc(time: datetime) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
-def _publish(connection: Connection, epoch: int, publication: Publication) -> None:
-    for node, version in publication.versions.items():
-        connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
-        connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
-    for node, frontier in publication.frontiers.items():
-        connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
-        for relation, f in frontier.items():
-            connection.execute(
-                insert(t.frontiers).values(
-                    node=node, relation=relation, version=f.version, table_id=f.table_id, direct=f.direct
-                )
-            )
-    for source, version in publication.sources.items():
-        connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=version))
-    for relation, mark in publication.watermarks.items():
-        seen = asdict(mark.seen) if mark.seen else None
-        connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
-    for record in publication.history:
-        connection.execute(insert(t.history).values(**vars(record)))
-    connection.execute(update(t.epochs).where(t.epochs.c.id == epoch).values(published_at=now()))
-
-
 def _history(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])
     return HistoryRecord(**fields)
-
-
-def _claim_name(connection: Connection, key: str, name: str) -> None:
-    for table, kind in ((t.tables, "table"), (t.views, "materialized view")):
-        if connection.execute(select(table.c.key).where(table.c.key == key)).scalar() is not None:
-            raise AlreadyExistsError(
-                f"the name {name!r} is taken by a {kind}. Choose another name"
-                + (", or use CREATE OR REPLACE or IF NOT EXISTS." if table is t.views else ", or use IF NOT EXISTS.")
-            )
-
-
-def _insert_node(connection: Connection, node: NodeRecord) -> None:
-    connection.execute(
-        insert(t.nodes).values(
-            name=node.name, hidden=node.hidden, path=node.path, fingerprint=node.fingerprint,
-            schema_json=node.schema_json, details=dict(node.details), version=node.version,
-        )
-    )  # fmt: skip
-    for position, read in enumerate(node.inputs):
-        connection.execute(insert(t.dependencies).values(node=node.name, position=position, input=read))
-
-
-def _insert_view(connection: Connection, view: ViewRecord) -> None:
-    try:
-        connection.execute(
-            insert(t.views).values(
-                key=view.key, name=view.name, query=view.query, columns=[list(c) for c in view.columns],
-                comment=view.comment, properties=dict(view.properties), refresh=view.refresh, policy=view.policy,
-                reads=list(view.reads), reason_code=view.reason_code, reason=view.reason, created_at=view.created_at,
-                options=asdict(view.options),
-            )
-        )  # fmt: skip
-    except IntegrityError:
-        raise AlreadyExistsError(f"the name {view.name!r} is taken. Choose another name.") from None
-    for position, node in enumerate(view.nodes):
-        connection.execute(insert(t.view_nodes).values(view=view.key, position=position, node=node))
-
-
-def _drop_unused_nodes(connection: Connection) -> None:
-    """A hidden node's name tells what it computes, so one that comes again must not find what this one has left."""
-    used = select(t.view_nodes.c.node)
-    connection.execute(delete(t.nodes).where(t.nodes.c.name.not_in(used)))
-    nodes, tables = select(t.nodes.c.name), select(t.tables.c.key)
-    connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(nodes)))
-    relation = t.watermarks.c.relation
-    connection.execute(delete(t.watermarks).where(relation.not_in(nodes), relation.not_in(tables)))
 
 
 def _listed(names: list[str]) -> str:

@@ -11,6 +11,8 @@ from sqlalchemy import Column, Connection, DateTime, Table, delete, func, insert
 
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now, read_world, utc
+from penstock.catalog.publishing import check_fence, next_epoch
+from penstock.catalog.records import Fence
 from penstock.errors import AlreadyExistsError, NotFoundError
 
 _KEPT = (t.views, t.nodes, t.dependencies, t.view_nodes, t.frontiers)
@@ -84,14 +86,19 @@ class Checkpoints:
         with self._catalog.transaction(writes=True) as connection:
             connection.execute(delete(t.checkpoints).where(t.checkpoints.c.name == name))
 
-    def restore(self, checkpoint: Checkpoint, versions: Mapping[str, int], missing: Iterable[str]) -> int:
-        """Put the catalog back, in one transaction, as a new epoch. The epochs in between are undone.
+    def restore(
+        self, checkpoint: Checkpoint, versions: Mapping[str, int], missing: Iterable[str], fence: Fence | None = None
+    ) -> int:
+        """Put the catalog back, in one transaction, as a new epoch. The epochs in between can still be read.
 
         ``versions`` are those that the nodes' tables have now, with the content of then; ``missing`` are the source
         tables of then that the catalog no longer knows.
         """
         then = {name: version for name, (_, version) in checkpoint.nodes.items()}
         with self._catalog.transaction(writes=True) as connection:
+            check_fence(connection, fence)
+            self._check_there(connection, checkpoint)
+            before = read_world(connection).nodes
             connection.execute(delete(t.views))
             connection.execute(delete(t.nodes))
             wanted = set(missing)
@@ -102,7 +109,9 @@ class Checkpoints:
                 connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
                 consumed = (t.frontiers.c.relation == node, t.frontiers.c.version == then[node])
                 connection.execute(update(t.frontiers).where(*consumed).values(version=version))
-            epoch = self._publish(connection, checkpoint.epoch, versions)
+            places = {name: node.path for name, node in before.items()}
+            same = [name for name, (path, _) in checkpoint.nodes.items() if places.get(name) == path]
+            epoch = self._publish(connection, versions, same)
             known = checkpoint.nodes.keys() | _same_tables(connection, checkpoint)
             for table, name in _BY_EPOCH:
                 rows = checkpoint.state.get(table.name, [])  # one that was made by an older Penstock has none
@@ -110,16 +119,19 @@ class Checkpoints:
             return epoch
 
     @staticmethod
-    def _publish(connection: Connection, since: int, versions: Mapping[str, int]) -> int:
-        undone = (t.epochs.c.id > since,)
-        for table in (t.node_versions, t.source_versions, t.watermarks):
-            connection.execute(delete(table).where(table.c.epoch > since))
-        connection.execute(update(t.epochs).where(*undone).values(published_at=None))
-        last = connection.execute(select(t.epochs.c.id).order_by(t.epochs.c.id.desc()).limit(1)).scalar() or 0
-        epoch = last + 1
-        connection.execute(insert(t.epochs).values(id=epoch, started_at=now(), published_at=now()))
-        connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(list(versions))))
-        for node, version in versions.items():
+    def _check_there(connection: Connection, checkpoint: Checkpoint) -> None:
+        """A checkpoint that is dropped in this moment keeps its files no longer."""
+        made = select(t.checkpoints.c.created_at).where(t.checkpoints.c.name == checkpoint.name)
+        found = connection.execute(made).scalar()
+        if found is None or utc(found) != checkpoint.created_at:
+            raise NotFoundError(f"checkpoint {checkpoint.name!r} was dropped in this moment.")
+
+    @staticmethod
+    def _publish(connection: Connection, versions: Mapping[str, int], same: Iterable[str]) -> int:
+        """``same`` are the nodes whose tables lie where they lay before: what earlier epochs say of them is true."""
+        connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(list(same))))
+        epoch = next_epoch(connection)
+        for node, version in {**dict.fromkeys(same, t.NO_ROWS), **versions}.items():
             connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
         return epoch
 

@@ -1,70 +1,129 @@
-"""Who is refreshing which node. A lease keeps two processes off one node; a dead owner's lease is free at once."""
+"""Who is working on which node. A lease keeps two of them off one node; a dead owner's lease is free at once.
+
+A lease can be lost: its owner was paused for longer than its term, or could not reach the catalog, and another took
+over. Clocks do not settle who is right then: whoever publishes shows a ``Fence``, and the publishing transaction looks
+whether every lease behind it is still the publisher's own.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
+import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import timedelta, timezone
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
+from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now
+from penstock.catalog.publishing import check_fence
+from penstock.catalog.records import Fence
+from penstock.errors import BusyError, WarehouseError
 
 _TERM = timedelta(seconds=60)
 _HEARTBEAT = 15.0
+_RETRY = 1.0
+"""Seconds until a heartbeat that failed is tried again."""
+_LOOK_AGAIN = 0.1
+"""Seconds between two looks at a lease that is waited for."""
+
+_log = logging.getLogger("penstock")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How a statement waits that needs all its leases or none: for how long, and whom it tells that it waits."""
+
+    longest: timedelta
+    waiting: Callable[[str], None]
+    """Called once, with a word on who has the lease."""
+    names: Callable[[str], str] = str
+    """What users call a node."""
 
 
 class Leases:
-    """The leases of one refresh: taken together, prolonged in the background, given back at the end.
+    """The leases of one piece of work: taken together, prolonged in the background, given back at the end.
 
-    ``with Leases(catalog, nodes) as held`` takes a lease on each node that nobody holds; ``held`` are the others.
+    ``with Leases(catalog, nodes) as held`` takes a lease on each node that nobody holds; ``held`` are the others. With
+    ``patience`` it takes all of them or waits. Without ``expired``, a lease is taken over only from an owner that is
+    known to be dead, not from one whose time has run out.
     """
 
-    def __init__(self, catalog: Catalog, nodes: Iterable[str]):
+    def __init__(
+        self, catalog: Catalog, nodes: Iterable[str], patience: Patience | None = None, *, expired: bool = True
+    ):
         self._catalog = catalog
-        self._nodes = list(nodes)
+        self._nodes = list(dict.fromkeys(nodes))
+        self._patience = patience
+        self._expired = expired
         self._owner = uuid.uuid4().hex
         self._host = socket.gethostname()
+        self._taken: set[str] = set()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
+    @property
+    def fence(self) -> Fence:
+        """What must still hold for whoever publishes under these leases."""
+        return Fence(self._owner, frozenset(self._taken))
+
+    def check(self) -> None:
+        """Raise an error if a lease is lost. What is right in this moment need not be in the next: see ``publish``."""
+        with self._catalog.transaction(writes=False) as connection:
+            check_fence(connection, self.fence)
+
     def __enter__(self) -> set[str]:
-        held: set[str] = set()
-        with self._catalog.transaction(writes=True) as connection:
-            for node in self._nodes:
-                row = connection.execute(select(t.leases).where(t.leases.c.node == node)).mappings().first()
-                if row is not None:
-                    expires = row["expires_at"]
-                    expires = expires if expires.tzinfo else expires.replace(tzinfo=timezone.utc)
-                    if expires > now() and self._alive(row["host"], row["pid"]):
-                        held.add(node)
-                        continue
-                    connection.execute(delete(t.leases).where(t.leases.c.node == node))
-                connection.execute(
-                    insert(t.leases).values(
-                        node=node, owner=self._owner, host=self._host, pid=os.getpid(), expires_at=now() + _TERM
-                    )
-                )
+        held = self._take()
+        if held and self._patience is not None:
+            self._wait(self._patience, held)
+            held = {}
         self._thread = threading.Thread(target=self._prolong, name="penstock-leases", daemon=True)
         self._thread.start()
-        return held
+        return set(held)
 
     def __exit__(self, *problem: object) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        with self._catalog.transaction(writes=True) as connection:
-            connection.execute(delete(t.leases).where(t.leases.c.owner == self._owner))
-
-    def _prolong(self) -> None:
-        while not self._stop.wait(_HEARTBEAT):
+        try:
             with self._catalog.transaction(writes=True) as connection:
-                mine = update(t.leases).where(t.leases.c.owner == self._owner)
-                connection.execute(mine.values(expires_at=now() + _TERM))
+                connection.execute(delete(t.leases).where(t.leases.c.owner == self._owner))
+        except (WarehouseError, SQLAlchemyError) as problem:  # the work is done, or has failed for a better reason
+            _log.warning("the leases of this process could not be given back, and will run out: %s", problem)
+
+    # -- taking -------------------------------------------------------------------------------------------------------
+
+    def _take(self) -> dict[str, RowMapping]:
+        """Take what is free, in one transaction; with patience all or nothing. Gives what others hold."""
+        with self._catalog.transaction(writes=True) as connection:
+            held = self._held(connection)
+            free = [node for node in self._nodes if node not in held]
+            if held and self._patience is not None:
+                return held
+            connection.execute(delete(t.leases).where(t.leases.c.node.in_(free)))
+            mine = {"owner": self._owner, "host": self._host, "pid": os.getpid(), "expires_at": now() + _TERM}
+            if free:
+                connection.execute(insert(t.leases), [{"node": node, **mine} for node in free])
+        self._taken = set(free)
+        return held
+
+    def _held(self, connection: Connection) -> dict[str, RowMapping]:
+        rows = connection.execute(select(t.leases).where(t.leases.c.node.in_(self._nodes))).mappings()
+        return {row["node"]: row for row in rows if self._is_held(row)}
+
+    def _is_held(self, row: RowMapping) -> bool:
+        if not self._alive(row["host"], row["pid"]):
+            return False
+        expires = row["expires_at"]
+        expires = expires if expires.tzinfo else expires.replace(tzinfo=timezone.utc)
+        return not self._expired or bool(expires > now())
 
     def _alive(self, host: str, pid: int) -> bool:
         """Whether the owner still runs. Of another host nothing is known until the lease expires."""
@@ -77,3 +136,36 @@ class Leases:
         except PermissionError:
             return True
         return True
+
+    def _wait(self, patience: Patience, held: dict[str, RowMapping]) -> None:
+        until = time.monotonic() + patience.longest.total_seconds()
+        told = False
+        while held:
+            node, row = next(iter(held.items()))
+            who = f"process {row['pid']} on {row['host']}"
+            if time.monotonic() >= until:
+                raise BusyError(
+                    f"{patience.names(node)!r} is being changed or refreshed by {who}. Try again when that is done, or "
+                    "SET lock_timeout to wait for longer."
+                )
+            if not told:
+                told = True
+                patience.waiting(who)
+            points.reached(points.WAIT)
+            time.sleep(min(_LOOK_AGAIN, max(until - time.monotonic(), 0.0)))
+            held = self._take()
+
+    # -- keeping ------------------------------------------------------------------------------------------------------
+
+    def _prolong(self) -> None:
+        """Prolong the leases until they are given back. A catalog that does not answer is asked again."""
+        pause = _HEARTBEAT
+        while not self._stop.wait(pause):
+            try:
+                with self._catalog.transaction(writes=True) as connection:
+                    mine = update(t.leases).where(t.leases.c.owner == self._owner)
+                    connection.execute(mine.values(expires_at=now() + _TERM))
+                pause = _HEARTBEAT
+            except (WarehouseError, SQLAlchemyError) as problem:
+                _log.warning("the leases of this process could not be prolonged, and will be tried again: %s", problem)
+                pause = min(_RETRY, _HEARTBEAT)

@@ -16,6 +16,9 @@ MIGRATIONS: dict[int, list[str]] = {
         "CREATE TABLE checkpoints (name VARCHAR(255) NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, "
         "created_at TIMESTAMP NOT NULL, state JSON NOT NULL)",
     ],
+    4: [
+        "ALTER TABLE epochs ADD COLUMN run VARCHAR(40)",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

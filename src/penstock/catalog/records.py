@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -62,6 +62,10 @@ class NodeRecord:
     """How the node is maintained: types of its columns, its rule, what it reads. See ``plan`` and ``observe``."""
     version: int | None = None
     """The published version of the node's Delta table; None before the first refresh."""
+
+    def same_definition(self, other: NodeRecord | None) -> bool:
+        """Whether it is the same node, wherever its table has come to."""
+        return other is not None and replace(self, version=other.version) == other
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,16 @@ class World:
     def nodes_graph(self) -> Dag:
         """Tables and nodes, as they are maintained."""
         return Dag({**dict.fromkeys(self.tables, ()), **{name: node.inputs for name, node in self.nodes.items()}})
+
+    def same_definitions(self, other: World, nodes: Iterable[str]) -> bool:
+        """Whether these nodes, and the views that they belong to, are defined the same in another world."""
+        wanted = set(nodes)
+        views = {key for world in (self, other) for key, view in world.views.items() if wanted & set(view.nodes)}
+        if any(self.views.get(key) != other.views.get(key) for key in views):
+            return False
+        absent = [name for name in wanted if name not in self.nodes and name not in other.nodes]
+        known = wanted - set(absent)
+        return all(name in self.nodes and self.nodes[name].same_definition(other.nodes.get(name)) for name in known)
 
     def late_nodes(self, view: ViewRecord) -> dict[str, NodeRecord]:
         """What keeps a view's late rows, by the name to read it by: with several tables, that of the table is in it."""
@@ -215,6 +229,24 @@ class Moment:
     """Whether a checkpoint names it."""
 
 
+@dataclass(frozen=True)
+class Definition:
+    """A view that could be created: its record and those of its nodes, new and shared, inputs before readers."""
+
+    view: ViewRecord
+    nodes: tuple[NodeRecord, ...]
+    replaces: bool = False
+    """Whether it takes the place of a view of that name."""
+
+
+@dataclass(frozen=True)
+class Fence:
+    """The leases that some work relies on. If one of them has another owner now, the work came too late."""
+
+    owner: str
+    nodes: frozenset[str]
+
+
 @dataclass
 class Publication:
     """Everything that one epoch makes visible, in one transaction."""
@@ -223,4 +255,14 @@ class Publication:
     frontiers: dict[str, dict[str, Frontier]] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
     history: list[HistoryRecord] = field(default_factory=list)
+    """Their epoch is filled in when it is known: with the publication."""
     watermarks: dict[str, Mark] = field(default_factory=dict)
+    definitions: list[Definition] = field(default_factory=list)
+    """Views that are new, or that are from now on defined or planned in another way."""
+    run: str = ""
+    """The name that commits and files have of the work, which was done before it had a number."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing moved, so that there is no epoch to be told of."""
+        return not (self.versions or self.frontiers or self.watermarks or self.definitions)

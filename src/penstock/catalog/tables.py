@@ -17,7 +17,10 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+
+NO_ROWS = -1
+"""In the place of a version: the node was emptied, and has none."""
 
 metadata = MetaData()
 
@@ -93,6 +96,7 @@ epochs = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("published_at", DateTime(timezone=True)),
+    Column("run", String(40)),
 )  # fmt: skip
 
 node_versions = Table(

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.catalog import Catalog, NodeRecord, World
-from penstock.engine.definition import emitted_by, plan_nodes
+from penstock.engine.definition import plans_of
 from penstock.engine.event_time import Watermarks
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.engine.weighing import Weighing
-from penstock.errors import DefinitionError, InternalError
 from penstock.ivm.node import Maintained, maintained_node
-from penstock.plan.lateness import Lateness
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
-from penstock.storage.reader import columns_by_name, schema_of
+from penstock.storage.reader import columns_by_name
 
 
 class Decision:
@@ -28,24 +26,11 @@ class Decision:
         self._plans: dict[str, Maintained | None] = {}
         self.weighing = Weighing(catalog, world, relations, self.maintained)
 
-    def check(self, node: NodeRecord) -> None:
-        """A source whose columns are no longer those of the definition is an error, not a wrong result."""
-        for relation, columns in node.details["input_types"].items():
-            snapshot = self._relations[relation].after
-            if relation not in self._world.tables or snapshot is None:
-                continue
-            found = {f.name.lower(): f.dataType.simpleString() for f in schema_of(snapshot).fields}
-            for column, data_type in columns.items():
-                now = found.get(column.lower())
-                if now != data_type:
-                    what = "is gone" if now is None else f"is now {now}, not {data_type}"
-                    raise DefinitionError(
-                        f"column {column!r} of table {self._world.display_name(relation)!r} {what}. "
-                        "Run CREATE OR REPLACE MATERIALIZED VIEW with a query that fits."
-                    )
+    def decide(self, node: NodeRecord, recompute: bool, renewed: str | None = None) -> Step:
+        """The action, before any row is read. INCREMENTAL may still turn out to be NO_DATA.
 
-    def decide(self, node: NodeRecord, recompute: bool) -> Step:
-        """The action, before any row is read. INCREMENTAL may still turn out to be NO_DATA."""
+        ``renewed`` is the reason why the node is planned in another way from this epoch on, if it is.
+        """
         frontier = self._world.frontiers.get(node.name, {})
         since = {name: f.version for name, f in frontier.items() if f.direct}
         maintained = self.maintained(node)
@@ -55,6 +40,8 @@ class Decision:
 
         if node.version is None:
             return step("FULL", "INITIAL")
+        if renewed is not None:
+            return step("REINITIALIZE", renewed)
         if recompute and not node.details.get("late"):  # which rows came late cannot be told any more
             return step("FULL", "REQUESTED")
         for name in node.inputs:
@@ -118,15 +105,6 @@ class Decision:
         return self._plans[node.name]
 
     def _planned(self, node: NodeRecord) -> Maintained:
-        view = next(v for v in self._world.views.values() if node.name in v.nodes)
-        own = self._world.nodes[view.key]
-        schemas = {name: tuple(columns) for name, columns in own.details["schemas"].items()}
-        lateness = tuple(Lateness(*late) for late in own.details.get("lateness", ()))
-        plans = plan_nodes(emitted_by(view), view.key, [name for name, _, _ in view.columns], schemas, lateness)
-        plan = next((p for p in plans if p.name == node.name), None)
-        if plan is None or plan.fingerprint != node.fingerprint:
-            raise InternalError(
-                f"view {view.name!r} was planned by another version of Penstock. "
-                "Run CREATE OR REPLACE MATERIALIZED VIEW with the same query."
-            )
-        return maintained_node(plan, node.details["types"])
+        owners = [view for view in self._world.views.values() if node.name in view.nodes]
+        found = (plan for view in owners for plan in plans_of(self._world, view) if plan.name == node.name)
+        return maintained_node(next(found), node.details["types"])

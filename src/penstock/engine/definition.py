@@ -10,7 +10,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import NullType, StructField, StructType
 
-from penstock.catalog import NodeRecord, ViewRecord, World
+from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import is_faithful
 from penstock.engine.relations import read_keys, run_query
 from penstock.engine.session import clean_message
@@ -66,21 +66,22 @@ _CHAR = re.compile(r"(?<!var)char\(")
 _FORBIDDEN = set(" ,;{}()\n\t=")
 
 
-@dataclass(frozen=True)
-class Definition:
-    """A view that could be created: its record and those of its nodes, new and shared, inputs before readers."""
+def define(
+    spark: SparkSession,
+    world: World,
+    statement: CreateView,
+    locate: Locate,
+    schema: Callable[[World, str], StructType] | None = None,
+) -> Definition:
+    """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes.
 
-    view: ViewRecord
-    nodes: tuple[NodeRecord, ...]
-
-
-def define(spark: SparkSession, world: World, statement: CreateView, locate: Locate) -> Definition:
-    """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes."""
+    ``schema`` gives the columns of what the query reads, if they are not simply those that it has now.
+    """
     reads = read_keys(world, statement.query)
     for key in reads:
         if key not in world.tables and key not in world.views:
             raise DefinitionError(f"view {statement.name!r} cannot read {key!r}, which are rows that came late.")
-    schemas = {key: relation_schema(world, key) for key in reads}
+    schemas = {key: (schema or relation_schema)(world, key) for key in reads}
     analysed = analyse(spark, statement.query, schemas)
     columns = _columns(statement, analysed)
     placement = _placement(statement, [field for field, _ in columns])
@@ -100,7 +101,17 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
         tuple(node.name for node in nodes), problem.code if problem else None, problem.construct if problem else None,
         datetime.now(timezone.utc), statement.options,
     )  # fmt: skip
-    return Definition(view, nodes)
+    return Definition(view, nodes, replaces=view.key in world.views)
+
+
+def statement_of(world: World, view: ViewRecord) -> CreateView:
+    """The statement that would create a view as it is."""
+    return CreateView(
+        view.query, view.name, view.query, True, False,
+        tuple((name, comment) for name, _, comment in view.columns), view.comment, tuple(view.properties.items()),
+        view.refresh, view.policy, placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
+        options=view.options,
+    )  # fmt: skip
 
 
 def _lateness(world: World, statement: CreateView, reads: tuple[str, ...]) -> tuple[Lateness, ...]:
@@ -245,9 +256,10 @@ def _plan_nodes(
         _check_windows(statement.query, schemas)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         text = emitted(statement.query, statement.options, names, statement.name)
-        plans = plan_nodes(text, key, names, columns_of, lateness)
-        _check_source_columns(plans, schemas)
-        nodes = _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness)
+        nodes = _named_nodes(
+            lambda renamed: plan_nodes(text, key, names, columns_of, lateness, renamed),
+            lambda plans: _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
+        )
         if not is_faithful(spark, statement.query, schemas):
             raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
         return nodes, None
@@ -298,15 +310,52 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
                 raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
 
 
+class _NameTaken(Exception):
+    """A hidden node's name is taken by one that computes the same, of columns that had other types then."""
+
+    def __init__(self, name: str, types: str):
+        super().__init__(name)
+        self.name = name
+        self.types = types
+
+
+def _named_nodes(
+    plan: Callable[[dict[str, str]], tuple[NodePlan, ...]],
+    typed: Callable[[tuple[NodePlan, ...]], tuple[NodeRecord, ...]],
+) -> tuple[NodeRecord, ...]:
+    """The records of the nodes; one whose name is taken by a node of other types gets a name of its own."""
+    renamed: dict[str, str] = {}
+    while True:
+        try:
+            nodes = typed(plan(renamed))
+        except _NameTaken as taken:
+            renamed[taken.name] = hashlib.sha256(taken.types.encode()).hexdigest()
+            continue
+        if not renamed:
+            return nodes
+        return (*nodes[:-1], replace(nodes[-1], details={**nodes[-1].details, "renamed": renamed}))
+
+
 def plan_nodes(
     query: str,
     key: str,
     names: list[str],
     schemas: Mapping[str, tuple[str, ...]],
     lateness: tuple[Lateness, ...] = (),
+    renamed: Mapping[str, str] | None = None,
 ) -> tuple[NodePlan, ...]:
     """The nodes of a query whose visible columns have these names. A plan never changes, so it is made once."""
-    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness)
+    own = tuple(sorted((renamed or {}).items()))
+    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness, own)
+
+
+def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
+    """The plans of a view's nodes, made again from its query."""
+    own = world.nodes[view.key].details
+    schemas = {name: tuple(columns) for name, columns in own["schemas"].items()}
+    lateness = tuple(Lateness(*late) for late in own.get("lateness", ()))
+    names = [name for name, _, _ in view.columns]
+    return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, own.get("renamed"))
 
 
 @lru_cache(maxsize=1000)
@@ -316,6 +365,7 @@ def _planned(
     names: tuple[str, ...],
     schemas: tuple[tuple[str, tuple[str, ...]], ...],
     lateness: tuple[Lateness, ...],
+    renamed: tuple[tuple[str, str], ...],
 ) -> tuple[NodePlan, ...]:
     plan = build(parse_query(query), dict(schemas))
     gates, plan = without_late_rows(plan, lateness)
@@ -323,7 +373,7 @@ def _planned(
     if len(plan.outputs) != len(names):
         raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
-    return (*gates, *split(Plan(plan.root, outputs), key))
+    return (*gates, *split(Plan(plan.root, outputs), key, dict(renamed)))
 
 
 def _with_ended(op: Operator) -> Operator:
@@ -381,6 +431,7 @@ def _typed_nodes(
     wanted: StructType, analysed: StructType, locate: Locate, lateness: tuple[Lateness, ...],
 ) -> tuple[NodeRecord, ...]:  # fmt: skip
     """Records of the nodes. Spark's types of our plan must be those of the user's query."""
+    _check_source_columns(plans, schemas)
     known = dict(schemas)
     sizes = {key: _rows(world, key) for key in schemas}
     labels: dict[str, dict[str, str]] = {}
@@ -400,6 +451,7 @@ def _typed_nodes(
         if plan.hidden:
             labels[plan.name] = label_columns(plan, labels)
         if plan.hidden and plan.name in world.nodes:
+            _check_same_types(world.nodes[plan.name], stored, _input_types(plan, known))
             records.append(world.nodes[plan.name])
             continue
         if not plan.hidden:
@@ -423,6 +475,13 @@ def _typed_nodes(
             )
         )  # fmt: skip
     return tuple(records)
+
+
+def _check_same_types(node: NodeRecord, stored: StructType, inputs: dict[str, dict[str, str]]) -> None:
+    """A node that others have can be shared if what it reads and what it keeps still have the types of then."""
+    kept = StructType.fromJson(json.loads(node.schema_json)).simpleString()
+    if kept != stored.simpleString() or node.details["input_types"] != inputs:
+        raise _NameTaken(node.name, f"{inputs} {stored.simpleString()}")
 
 
 def _rows(world: World, key: str) -> int:

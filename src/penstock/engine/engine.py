@@ -1,29 +1,51 @@
-"""Creating, refreshing and dropping views on a warehouse: the epoch around the catalog and its leases."""
+"""Creating, refreshing and dropping views on a warehouse: the epoch around the catalog and its leases.
+
+Whatever changes definitions or files goes the same way: look at the catalog, take leases on every node concerned, look
+again, and begin anew if the definitions are not those of the first look. Publishing checks the leases once more.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from penstock.catalog import Catalog, HistoryRecord, NodeRecord, ViewRecord, World
+from penstock.catalog import (
+    Catalog,
+    Definition,
+    Fence,
+    HistoryRecord,
+    NodeRecord,
+    Publication,
+    ViewRecord,
+    World,
+)
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
-from penstock.catalog.leases import Leases
+from penstock.catalog.leases import Leases, Patience
 from penstock.catalog.records import LATE, late_names
+from penstock.engine.claims import Claims
 from penstock.engine.consistency import groups_of, hold_back, not_due, together
-from penstock.engine.definition import Definition, define
+from penstock.engine.definition import define, statement_of
 from penstock.engine.epoch import Epoch, Request, Result
+from penstock.engine.replanning import Replanning
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
 from penstock.engine.session import Spark
+from penstock.engine.settings import lock_timeout
+from penstock.engine.sources import Relation, pinned
 from penstock.engine.vacuum import vacuum_if_due, vacuum_views
 from penstock.errors import (
     AlreadyExistsError,
+    BusyError,
     DefinitionError,
     DependencyError,
+    LeaseLostError,
     NotFoundError,
     NotIncrementalError,
     PenstockError,
@@ -32,10 +54,45 @@ from penstock.errors import (
 )
 from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.vacuum import Freed, leave
-from penstock.storage.view_table import delete_table
+from penstock.storage.view_table import Shape, commit
 from penstock.storage.view_table import restore as restore_table
+
+_ATTEMPTS = 20
+"""How often work is begun again because definitions changed under it."""
+
+_T = TypeVar("_T")
+_log = logging.getLogger("penstock")
+
+
+class _Outdated(Exception):
+    """Definitions changed between looking at the catalog and having the leases, or these nodes need leases too."""
+
+    def __init__(self, nodes: Iterable[str] = ()):
+        super().__init__()
+        self.nodes = set(nodes)
+
+
+def _attempts(attempt: Callable[[set[str]], _T], what: str) -> _T:
+    """Try until the definitions that the work is based on hold still while the leases are taken.
+
+    An attempt is told which nodes were found to need leases too.
+    """
+    also: set[str] = set()
+    for _ in range(_ATTEMPTS):
+        try:
+            return attempt(also)
+        except _Outdated as outdated:
+            also |= outdated.nodes
+    raise BusyError(f"{what} are being changed by other processes over and over. Try again.")
+
+
+def _require(leases: Leases, held: Collection[str], nodes: Iterable[str]) -> None:
+    """What is to be written must be leased; nodes that came up since are leased from the beginning next time."""
+    missing = set(nodes) - leases.fence.nodes - set(held)
+    if missing:
+        raise _Outdated(missing)
 
 
 class Engine:
@@ -71,40 +128,65 @@ class Engine:
 
         ``full``: these views are recomputed; what comes with them is maintained.
         """
-        world = self._catalog.world()
-        keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
-        recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
-        started = datetime.now(timezone.utc)
-        nodes = _with_upstream(world, together(world, keys))
-        with Leases(self._catalog, nodes) as held:
-            current = _newest(world, self._catalog.world())
-            periodic = any(view.options.every is not None for view in current.views.values())
-            asked = full or replayed or not periodic
-            waiting = set() if asked else not_due(current, self._catalog.changed_at())
-            request = Request(nodes, recompute, held, waiting, replayed)
-            result = self._epoch(current).run(request, self._progress)
-            reports = hold_back(world, result, _view_reports(world, result))
-            number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
-        report = Report(reports, number)
+        wanted = None if names is None else list(names)
+        report, world = _attempts(lambda also: self._refreshed(wanted, full, replayed, also), "the views")
         self._vacuum_if_due(world)
         if report.failed:
-            first = report.failed[0]
-            others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
-            others_held = ", ".join(repr(view.name) for view in reports if view.reason == "GROUP_FAILED")
-            also = f" {others_held} must advance together with it, and wait too." if others_held else ""
-            raise RefreshError(
-                f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}{others}.{also} "
-                "The views that do not depend on it were refreshed and published.",
-                report=report,
-            )
+            raise _failure(report)
         return report
+
+    def _refreshed(
+        self, names: list[str] | None, full: bool, replayed: Collection[str], also: Collection[str]
+    ) -> tuple[Report, World]:
+        """One attempt; ``_Outdated`` if definitions changed between a first look and having the leases."""
+        world = self._catalog.world()
+        keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
+        started = datetime.now(timezone.utc)
+        scope = together(world, keys)
+        nodes = [*_with_upstream(world, scope), *also]
+        leases = Leases(self._catalog, nodes)
+        with leases as held:
+            current = self._catalog.world()
+            added = names is None and world.views.keys() != current.views.keys()
+            if added or not world.same_definitions(current, nodes):
+                raise _Outdated
+            sources = pinned(current, nodes)
+            renewal = Replanning(self._session, sources, self._locating(current)).renewed(current, scope)
+            amended = renewal.world
+            scope |= renewal.definitions.keys()
+            nodes = _with_upstream(amended, scope)
+            _require(leases, held, nodes)
+            periodic = any(view.options.every is not None for view in amended.views.values())
+            asked = full or replayed or not periodic
+            request = Request(
+                nodes,
+                recompute={node for key in keys for node in amended.views[key].nodes} if full else set(),
+                held=held,
+                waiting=set() if asked else not_due(amended, self._catalog.changed_at()),
+                replayed=replayed,
+                renewed=renewal.reasons,
+                broken=renewal.broken_nodes(),
+            )
+            with self._claimed(current, renewal.definitions.values()) as claimed:
+                result = self._epoch(claimed.world(amended), sources, leases).run(request, self.tell)
+                reports = hold_back(amended, result, _view_reports(amended, result))
+                done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
+                result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
+                return self._publish(result, reports, current, started, leases.fence), current
+
+    def tell(self, text: str) -> None:
+        """Say what is being done. Whoever listens cannot stop it by failing."""
+        try:
+            self._progress(text)
+        except Exception:
+            _log.exception("a progress callback failed at %r", text)
 
     def _vacuum_if_due(self, world: World) -> None:
         """What cannot be deleted today is tomorrow: the refresh stands."""
         try:
             vacuum_if_due(self._catalog, world.settings, self._folders)
         except (PenstockError, OSError) as problem:
-            self._progress(f"files of old epochs were not deleted: {problem}")
+            self.tell(f"files of old epochs were not deleted: {problem}")
 
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left, of one view or of all."""
@@ -117,74 +199,137 @@ class Engine:
         """Where the tables of nodes lie."""
         return [os.path.join(self._path, folder) for folder in ("views", "nodes")]
 
-    def _epoch(self, world: World) -> Epoch:
-        return Epoch(self._session, self._catalog, world)
+    def _epoch(self, world: World, sources: Mapping[str, Relation], leases: Leases) -> Epoch:
+        return Epoch(self._session, self._catalog, world, sources, leases.check)
 
-    def _publish(self, result: Result, history: list[HistoryRecord], epoch: int) -> int:
-        """Publish an epoch that moved something; of one that did not, keep the history. Gives the epoch's number."""
-        moved = result.publication
-        if not moved.frontiers and not moved.versions and not moved.watermarks:
+    def _publish(
+        self, result: Result, reports: list[ViewReport], before: World, started: datetime, fence: Fence
+    ) -> Report:
+        """Publish an epoch that moved something; of one that did not, keep the history."""
+        history = [_history(r, before, started) for r in reports]
+        known = before.nodes.keys() | {n.name for d in result.publication.definitions for n in d.nodes}
+        moved = _only(result.publication, known)
+        if moved.empty:
             self._catalog.record(history)
-            return epoch
-        result.publication.history = history
-        number = result.number if result.number is not None else self._catalog.begin_epoch()
-        self._catalog.publish(number, result.publication)
-        return number
+            return Report(reports, before.epoch)
+        moved.history = history
+        try:
+            number = self._catalog.publish(moved, fence)
+        except LeaseLostError as problem:
+            lost = [replace(r, status=FAILED, action="SKIP", reason="LEASE_LOST", error=str(problem)) for r in reports]
+            self._catalog.record([_history(r, before, started) for r in lost])
+            return Report(lost, before.epoch)
+        self._leave_unused(before)
+        return Report(reports, number)
 
     # -- defining -----------------------------------------------------------------------------------------------------
 
     def create_view(self, statement: CreateView) -> Report | None:
         """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced."""
+        return _attempts(lambda also: self._created(statement, also), f"the views that {statement.name!r} reads")
+
+    def _created(self, statement: CreateView, also: Collection[str]) -> Report | None:
+        """One attempt; ``_Outdated`` if what the view was planned on has changed until the leases were there."""
         world = self._catalog.world()
+        if not self._is_wanted(world, statement):
+            return None
+        definition = self.define(world, statement)
+        _check_late_names(world, definition)
+        self._check_cycle(world, definition)
+        key, replaces = definition.view.key, definition.replaces
+        amended = _amended(world, definition)
+        nodes = [*_with_upstream(amended, together(amended, [key])), *also]
+        if replaces:
+            nodes += world.views[key].nodes
+        leases = Leases(self._catalog, nodes, self._patience(world, f"filling {statement.name}"))
+        with leases:
+            current = self._catalog.world()
+            if not world.same_definitions(current, [*nodes, *_readers(world, key)]) or key in current.tables:
+                raise _Outdated
+            with self._claimed(current, [definition]) as claimed:
+                (definition,) = claimed.definitions
+                if statement.initialize:
+                    return self._fill(current, definition, statement, leases)
+                self._check_readers(current, definition)
+                self._empty(current, definition)
+                self._catalog.publish(Publication(definitions=[definition]), leases.fence)
+                self._leave_unused(current)
+                return None
+
+    def _is_wanted(self, world: World, statement: CreateView) -> bool:
+        """Whether there is something to create; False if it exists and may. A name that is taken is an error."""
         key = statement.name.lower()
         if key in world.tables:
             raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
         world.check_not_late(statement.name)
-        exists = key in world.views
-        if exists and statement.if_not_exists:
-            return None
-        if exists and not statement.or_replace:
-            raise AlreadyExistsError(
-                f"materialized view {statement.name!r} exists already. "
-                "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
-            )
-        definition = self.define(world, statement)
-        _check_late_names(world, definition)
-        self._check_cycle(world, definition)
-        if exists:
-            self._check_readers(world, definition)
-        if not statement.initialize:
-            self._catalog.put_view(definition.view, definition.nodes, replacing=exists)
-            self._leave_unused(world)
-            return None
-        return self._fill(world, definition, exists)
+        if key not in world.views or statement.or_replace:
+            return True
+        if statement.if_not_exists:
+            return False
+        raise AlreadyExistsError(
+            f"materialized view {statement.name!r} exists already. "
+            "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
+        )
 
     def define(self, world: World, statement: CreateView) -> Definition:
-        return define(self._session(), world, statement, self.locate)
+        return define(self._session(), world, statement, self._locating(world))
 
-    def _fill(self, world: World, definition: Definition, exists: bool) -> Report:
-        view = definition.view
-        amended = _amended(world, definition)
-        started = datetime.now(timezone.utc)
-        new = [n for n in definition.nodes if n.version is None]
-        nodes = _with_upstream(amended, together(amended, [view.key]))
+    def _fill(self, current: World, definition: Definition, statement: CreateView, leases: Leases) -> Report:
+        """Bring the view and all upstream to one cut; with CASCADE, plan its readers anew and fill those too."""
+        view, started = definition.view, datetime.now(timezone.utc)
+        readers = set(_readers(current, view.key)) if statement.cascade else set()
+        if not statement.cascade:
+            self._check_readers(current, definition)
+        amended = _amended(current, definition)
+        scope = together(amended, [view.key])
+        sources = pinned(amended, _with_upstream(amended, scope | readers))
+        renewal = Replanning(self._session, sources, self._locating(amended)).renewed(
+            amended, (scope | readers) - {view.key}
+        )
+        for key in renewal.broken.keys() & readers:
+            raise DependencyError(
+                f"view {view.name!r} cannot be replaced: {amended.views[key].name!r} reads it, and "
+                f"{renewal.broken[key]}"
+            )
+        nodes = _with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
+        _require(leases, (), nodes)
+        with self._claimed(amended, renewal.definitions.values()) as claimed:
+            request = Request(nodes, renewed=renewal.reasons, broken=renewal.broken_nodes())
+            result = self._epoch(claimed.world(renewal.world), sources, leases).run(request, self.tell)
+            reports = hold_back(renewal.world, result, _view_reports(renewal.world, result))
+            _check_filled(view, reports, readers & renewal.definitions.keys())
+            done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
+            renewed = [d for d in claimed.definitions if d.view.key in done]
+            result.publication.definitions = [definition, *renewed]
+            known = amended.nodes.keys() | {node.name for d in renewed for node in d.nodes}
+            publication = _only(result.publication, known)
+            publication.history = [_history(r, current, started) for r in reports]
+            number = self._catalog.publish(publication, leases.fence)
+        self._leave_unused(current)
+        return Report(reports, number)
+
+    def _empty(self, world: World, definition: Definition) -> None:
+        """A view that is replaced WITH NO DATA has no rows for those either who read its directory."""
+        own = definition.nodes[-1]
+        if definition.replaces and is_table(own.path):
+            table = Snapshot(own.path)
+            shape = Shape.of(own.schema_json, Placement.read(own.details.get("placement", {})))
+            commit(table, [], table.files, {}, node=own.name, epoch=0, shape=shape)
+
+    @contextmanager
+    def _claimed(self, world: World, definitions: Iterable[Definition]) -> Iterator[Claims]:
+        """The definitions with directories of their own for new nodes, which go again if they do not come to be."""
+        claims = Claims(world, definitions)
         try:
-            with Leases(self._catalog, nodes) as held:
-                amended = _amended(self._catalog.world(), definition)
-                result = self._epoch(amended).run(Request(nodes, (), held), self._progress)
-                reports = hold_back(amended, result, _view_reports(amended, result))
-                _check_filled(view, reports)
-                assert result.number is not None
-                result.publication.history = [_history(result, r, amended, started) for r in reports]
-                self._catalog.put_view(
-                    view, definition.nodes, replacing=exists, epoch=result.number, publication=result.publication
-                )
-        except BaseException:
-            for node in new:
-                delete_table(node.path)
-            raise
-        self._leave_unused(world)
-        return Report(reports, result.number)
+            yield claims
+        finally:
+            claims.settle(self._catalog)
+
+    def _patience(self, world: World, doing: str) -> Patience:
+        def waiting(who: str) -> None:
+            self.tell(f"{doing}: waiting for {who}")
+
+        return Patience(lock_timeout(world.settings), waiting, world.display_name)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
         views = {**world.views, definition.view.key: definition.view}
@@ -204,20 +349,21 @@ class Engine:
                 if offered.get(column.lower()) != data_type:
                     raise DependencyError(
                         f"view {definition.view.name!r} cannot be replaced: {self._owner(world, node)!r} reads its "
-                        f"column {column!r} ({data_type}). Keep the column, or drop the reader first."
+                        f"column {column!r} ({data_type}). Keep the column, or write CASCADE at the end: then the "
+                        "views that read it are planned again too."
                     )
 
     @staticmethod
     def _owner(world: World, node: NodeRecord) -> str:
         return next(v.name for v in world.views.values() if node.name in v.nodes)
 
+    def _locating(self, world: World) -> Callable[[str, str], str]:
+        """Where tables of nodes go: where they are. A view stays in one place, whatever becomes of its query."""
+        return lambda name, folder: world.nodes[name].path if name in world.nodes else self.locate(name, folder)
+
     def locate(self, name: str, folder: str) -> str:
-        """A directory that no table uses yet."""
-        base = path = os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
-        number = 2
-        while os.path.exists(path):
-            path, number = f"{base}-{number}", number + 1
-        return path
+        """Where a new table would go. The directory is its own only when it has been claimed."""
+        return os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
 
     def set_policy(self, name: str, policy: str) -> None:
         """Change how a view is refreshed. To and from FULL the view is planned and filled anew."""
@@ -225,15 +371,7 @@ class Engine:
         view = world.views[world.view_key(name)]
         recomputes = view.reason_code == "POLICY_FULL"
         if (policy == "FULL") != recomputes:
-            columns = tuple((name, comment) for name, _, comment in view.columns)
-            self.create_view(
-                CreateView(
-                    view.query, view.name, view.query, True, False, columns, view.comment,
-                    tuple(view.properties.items()), view.refresh, policy,
-                    placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
-                    options=view.options,
-                )
-            )  # fmt: skip
+            self.create_view(replace(statement_of(world, view), policy=policy))
         elif policy == "INCREMENTAL STRICT" and not view.incremental:
             raise NotIncrementalError(
                 f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "
@@ -241,7 +379,7 @@ class Engine:
                 code=str(view.reason_code),
             )
         else:
-            self._catalog.set_policy(view.key, policy)
+            self._catalog.set_policy(view, policy)
 
     def set_options(self, name: str, *, consistency: str | None, schedule: str | None) -> str | None:
         """Change a view's CONSISTENCY or SCHEDULE POLICY; gives a remark when that has no effect for now."""
@@ -266,21 +404,29 @@ class Engine:
 
     def drop_view(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> list[str]:
         """Drop a view, with CASCADE also the views that read it; gives the names that are gone."""
+        return _attempts(lambda also: self._dropped(name, if_exists, cascade), f"the readers of {name!r}")
+
+    def _dropped(self, name: str, if_exists: bool, cascade: bool) -> list[str]:
         world = self._catalog.world()
         if if_exists and name.lower() not in world.views:
             return []
         key = world.view_key(name)
-        graph = world.views_graph()
-        readers = graph.order(graph.descendants([key]))
+        readers = _readers(world, key)
         if readers and not cascade:
-            names = ", ".join(repr(world.views[r].name) for r in graph.readers(key))
-            verb = "reads" if len(graph.readers(key)) == 1 else "read"
+            direct = world.views_graph().readers(key)
+            names = ", ".join(repr(world.views[r].name) for r in direct)
             raise DependencyError(
-                f"view {world.views[key].name!r} cannot be dropped: {names} {verb} it. "
-                "Use DROP MATERIALIZED VIEW .. CASCADE."
+                f"view {world.views[key].name!r} cannot be dropped: {names} {'reads' if len(direct) == 1 else 'read'} "
+                "it. Use DROP MATERIALIZED VIEW .. CASCADE."
             )
         dropped = [key, *readers]
-        self._catalog.drop_views(dropped)
+        nodes = [node for k in dropped for node in world.views[k].nodes]
+        leases = Leases(self._catalog, nodes, self._patience(world, f"dropping {world.views[key].name}"))
+        with leases:
+            current = self._catalog.world()
+            if not world.same_definitions(current, nodes) or _readers(current, key) != readers:
+                raise _Outdated
+            self._catalog.drop_views(dropped, leases.fence)
         self._leave_unused(world)
         return [world.views[k].name for k in dropped]
 
@@ -311,13 +457,16 @@ class Engine:
         """
         checkpoint = Checkpoints(self._catalog).get(name)
         before = self._catalog.world()
-        missing = self._missing_tables(before, checkpoint)
-        with Leases(self._catalog, sorted(set(before.nodes) | set(checkpoint.nodes))) as held:
-            if held:
-                raise PenstockError(f"checkpoint {name!r} cannot be restored: a refresh is running. Try again.")
+        everything = sorted(set(before.nodes) | set(checkpoint.nodes))
+        leases = Leases(self._catalog, everything, self._patience(before, f"restoring checkpoint {name}"))
+        with leases:
+            before = self._catalog.world()
+            if not set(before.nodes) <= set(everything):
+                raise BusyError(f"checkpoint {name!r} was not restored: views were created in this moment. Try again.")
+            missing = self._missing_tables(before, checkpoint)
             found = {node: (path, version) for node, (path, version) in checkpoint.nodes.items() if version is not None}
             versions = {node: restore_table(path, version) for node, (path, version) in found.items()}
-            epoch = Checkpoints(self._catalog).restore(checkpoint, versions, missing)
+            epoch = Checkpoints(self._catalog).restore(checkpoint, versions, missing, leases.fence)
         self._leave_unused(before)
         return epoch
 
@@ -379,10 +528,34 @@ def _amended(world: World, definition: Definition) -> World:
     )  # fmt: skip
 
 
-def _newest(world: World, fresh: World) -> World:
-    """Another process may have published between reading the catalog and taking the leases."""
-    nodes = {name: fresh.nodes.get(name, node) for name, node in world.nodes.items()}
-    return replace(world, nodes=nodes, frontiers=fresh.frontiers, watermarks=fresh.watermarks)
+def _readers(world: World, key: str) -> list[str]:
+    """The views that read a view, directly or not, in order."""
+    graph = world.views_graph()
+    return [k for k in graph.order(graph.descendants([key])) if k in world.views] if key in world.views else []
+
+
+def _only(publication: Publication, known: Collection[str]) -> Publication:
+    """What concerns nodes that the catalog has, or will have with this publication."""
+    return replace(
+        publication,
+        versions={n: v for n, v in publication.versions.items() if n in known},
+        frontiers={n: f for n, f in publication.frontiers.items() if n in known},
+        watermarks={n: m for n, m in publication.watermarks.items() if n in known or m.seen is not None},
+    )
+
+
+def _failure(report: Report) -> RefreshError:
+    first = report.failed[0]
+    others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
+    if first.reason == "LEASE_LOST":
+        return RefreshError(f"nothing was refreshed: {first.error}", report=report)
+    held = ", ".join(repr(view.name) for view in report.values() if view.reason == "GROUP_FAILED")
+    also = f" {held} must advance together with it, and wait too." if held else ""
+    return RefreshError(
+        f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}{others}.{also} "
+        "The views that do not depend on it were refreshed and published.",
+        report=report,
+    )
 
 
 def _view_reports(world: World, result: Result) -> list[ViewReport]:
@@ -394,25 +567,25 @@ def _view_reports(world: World, result: Result) -> list[ViewReport]:
     return reports
 
 
-def _check_filled(view: ViewRecord, reports: list[ViewReport]) -> None:
+def _check_filled(view: ViewRecord, reports: list[ViewReport], readers: Collection[str] = ()) -> None:
+    """The view, and the readers that were planned again with it, must all have come to be."""
     own = next(r for r in reports if r.name == view.name)
-    if own.status == SUCCEEDED:
+    failed = [r for r in reports if r.name.lower() in readers and r.status != SUCCEEDED]
+    if own.status == SUCCEEDED and not failed:
         return
     blamed = next((r for r in reports if r.status == FAILED), own)
-    why = (
-        blamed.error or "another process is refreshing a view that it reads, or must advance together with. Try again."
-    )
+    why = blamed.error or "a view that it reads, or must advance together with, was not refreshed. Try again."
     if blamed is not own and blamed.error:
+        role = "which reads it," if blamed.name.lower() in readers else "which it reads or must advance together with,"
         why = (
-            f"view {blamed.name!r}, which it reads or must advance together with, failed to refresh: "
+            f"view {blamed.name!r}, {role} failed to refresh: "
             f"{blamed.error.rstrip('. ')}. Repair that first, or let views advance on their own with CONSISTENCY NONE."
         )
     raise PenstockError(f"view {view.name!r} was not created: {why}")
 
 
-def _history(result: Result, report: ViewReport, world: World, started: datetime) -> HistoryRecord:
+def _history(report: ViewReport, world: World, started: datetime) -> HistoryRecord:
     return HistoryRecord(
-        result.number if result.number is not None else world.epoch, report.name.lower(), report.status,
-        report.action, report.strategy, report.reason, report.rows_inserted, report.rows_deleted, report.seconds,
-        started, report.error, report.details(),
+        world.epoch, report.name.lower(), report.status, report.action, report.strategy, report.reason,
+        report.rows_inserted, report.rows_deleted, report.seconds, started, report.error, report.details(),
     )  # fmt: skip

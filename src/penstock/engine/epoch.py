@@ -7,7 +7,8 @@ does not stop the others; what reads it is skipped and catches up in a later epo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -37,34 +38,43 @@ from penstock.storage.changes import Extent
 from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
 from penstock.storage.reader import quoted, read_snapshot
-from penstock.storage.view_table import create_table, restore
+from penstock.storage.view_table import Shape, create_table, restore
 from penstock.storage.zset import WEIGHT, Delta, weighted
 
 
 class Epoch:
-    def __init__(self, session: Callable[[], SparkSession], catalog: Catalog, world: World):
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        catalog: Catalog,
+        world: World,
+        sources: Mapping[str, Relation],
+        check: Callable[[], None],
+    ):
+        """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
         self._get_session = session
         self._spark: SparkSession | None = None
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
-        self._number: int | None = None
+        self._check = check
+        self._run = uuid.uuid4().int % 2**31
         self._materializer = Materializer()
         self._inputs_or_none: Inputs | None = None
-        self._relations: dict[str, Relation] = {}
+        self._relations: dict[str, Relation] = dict(sources)
         self._graph = world.nodes_graph()
         self._watermarks = Watermarks(self._session, world)
         self._decision = Decision(catalog, world, self._relations, self._watermarks)
 
-    def run(self, request: Request, progress: Callable[[str], None]) -> Result:
+    def run(self, request: Request, told: Callable[[str], None]) -> Result:
         """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published."""
-        self._pin(request)
-        result = Result(None)
+        self._relate(request)
+        result = Result()
         wanted = set(request.nodes)
         graph = {name: [i for i in self._world.nodes[name].inputs if i in wanted] for name in request.nodes}
 
         def begin(name: str) -> Work | None:
-            progress(self._said(name, request.nodes.index(name) + 1, len(request.nodes)))
+            told(self._said(name, request.nodes.index(name) + 1, len(request.nodes)))
             return self._begin(name, request, result)
 
         try:
@@ -72,7 +82,7 @@ class Epoch:
         finally:
             self._materializer.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
-        result.number = self._number
+        result.publication.run = str(self._run)
         for source, relation in self._relations.items():
             if source in self._world.tables and relation.after is not None:
                 result.publication.sources[source] = relation.after.version
@@ -90,17 +100,8 @@ class Epoch:
 
     # -- before the first node ----------------------------------------------------------------------------------------
 
-    def _pin(self, request: Request) -> None:
-        """Pin the newest version of every source; one that cannot be opened fails its readers only."""
-        ancestors = self._graph.ancestors(request.nodes)
-        for key, table in self._world.tables.items():
-            if key in ancestors:
-                relation = Relation(key, table.path, None)
-                try:
-                    relation.after = Snapshot(table.path)
-                except PenstockError as problem:
-                    relation.error = type(problem)(f"table {table.name!r}: {problem}")
-                self._relations[key] = relation
+    def _relate(self, request: Request) -> None:
+        """What the nodes are before the epoch, and which columns of each relation its readers need."""
         for name in request.nodes:
             node = self._world.nodes[name]
             self._relations[name] = Relation(name, node.path, node.version)
@@ -126,12 +127,6 @@ class Epoch:
                 with phase("starting"):  # which is not any view's time
                     self._spark = self._get_session()
             return self._spark
-
-    def _epoch_number(self) -> int:
-        with self._lock:
-            if self._number is None:
-                self._number = self._catalog.begin_epoch()
-            return self._number
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
@@ -174,12 +169,13 @@ class Epoch:
             relation.error = broken[0].error
             held = all(r.name in request.held for r in broken)
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
+        if name in request.broken:
+            return self._failed(relation, request.broken[name])
         try:
-            self._decision.check(node)
             self._watermarks.node(name, {read: self._decision.watermark(read) for read in node.inputs})
             if name in request.replayed:
                 return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
-            return self._decision.decide(node, name in request.recompute)
+            return self._decision.decide(node, name in request.recompute, request.renewed.get(name))
         except Exception as problem:
             return self._failed(relation, _as_error(problem))
 
@@ -250,11 +246,12 @@ class Epoch:
         self, step: Step, relation: Relation, published: Snapshot, change: Materialized, keys: tuple[str, ...] | None
     ) -> None:
         """Bring the node's table up to date, and hand its change on."""
+        self._check()
         base = self._base(step.node, published)
         places = change.places if base.version == published.version else None
         table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table, places)
         step.applied = apply_change(
-            self._session(), base, table_change, node=step.node.name, epoch=self._epoch_number(),
+            self._session(), base, table_change, node=step.node.name, epoch=self._run,
             off=partial(self._decision.weighing.off, step.node),
         )  # fmt: skip
         relation.after = Snapshot(step.node.path, step.applied.version)
@@ -283,9 +280,12 @@ class Epoch:
             rows = step.maintained.evaluate(context, "post")
         else:
             rows = self._query_rows(step.node)
-        base = self._base(step.node)
+        self._check()
+        base, shape = self._base(step.node), Shape.of(step.node.schema_json, _placement(step.node))
         keys = step.maintained.keys if step.maintained is not None else None
-        step.applied = replace_all(base, rows, keys, node=step.node.name, epoch=self._epoch_number())
+        step.applied = replace_all(
+            base, rows, keys, node=step.node.name, epoch=self._run, shape=None if shape.is_of(base) else shape
+        )
         relation.after = Snapshot(step.node.path, step.applied.version)
         step.inserted, step.deleted = relation.after.rows, base.rows if step.node.version is not None else 0
 

@@ -24,6 +24,7 @@ SETTINGS = {
     "consistency": Setting(ATOMIC, "whether views of a diamond are published together", (ATOMIC, NONE)),
     "schedule_policy": Setting(FASTEST, "when a group is due: as its fastest or slowest member", (FASTEST, SLOWEST)),
     "retention": Setting("7 days", "how long an epoch can be read after the next one is published"),
+    "lock_timeout": Setting("30 seconds", "how long a statement waits for another one that is changing the same views"),
 }
 
 
@@ -32,7 +33,15 @@ def value_of(given: Mapping[str, str], name: str) -> str:
 
 
 def retention(given: Mapping[str, str]) -> timedelta:
-    length = microseconds(value_of(given, "retention"))
+    return _length(given, "retention")
+
+
+def lock_timeout(given: Mapping[str, str]) -> timedelta:
+    return _length(given, "lock_timeout")
+
+
+def _length(given: Mapping[str, str], name: str) -> timedelta:
+    length = microseconds(value_of(given, name))
     assert length is not None
     return timedelta(microseconds=length)
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.catalog import Catalog, TableRecord, World
+from penstock.catalog import Catalog, Fence, TableRecord, World
+from penstock.catalog.leases import Leases, Patience
+from penstock.engine.claims import claim
 from penstock.engine.event_time import check_column
 from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.session import spark_errors
+from penstock.engine.settings import lock_timeout
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -22,7 +26,7 @@ from penstock.errors import (
     QueryError,
     SqlError,
 )
-from penstock.graph.watermarks import advanced, as_micros
+from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
@@ -34,14 +38,28 @@ _MANAGED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors":
 
 
 class SourceTables:
-    def __init__(self, session: Callable[[], SparkSession], catalog: Catalog, locate: Callable[[str, str], str]):
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        catalog: Catalog,
+        locate: Callable[[str, str], str],
+        tell: Callable[[str], None],
+    ):
         self._session = session
         self._catalog = catalog
         self._locate = locate
+        self._tell = tell
 
     def create(self, statement: CreateTable) -> bool:
         """Create a table, or register one that is there; False when IF NOT EXISTS found the name taken."""
-        world = self._catalog.world()
+        if not self._is_wanted(self._catalog.world(), statement):
+            return False
+        with self._exclusively(statement.name, f"creating {statement.name}") as leases:
+            world = self._catalog.world()
+            return self._is_wanted(world, statement) and self._create(statement, world, leases.fence)
+
+    def _is_wanted(self, world: World, statement: CreateTable) -> bool:
+        """Whether there is a table to create; False if it exists and may. A name that is taken is an error."""
         key = statement.name.lower()
         if key in world.views:
             raise AlreadyExistsError(
@@ -52,8 +70,22 @@ class SourceTables:
                 return False
             raise AlreadyExistsError(f"table {statement.name!r} exists already. Use IF NOT EXISTS or another name.")
         world.check_not_late(statement.name)
+        return True
+
+    @contextmanager
+    def _exclusively(self, name: str, doing: str) -> Iterator[Leases]:
+        """Nobody else creates or drops anything of that name meanwhile."""
+        world = self._catalog.world()
+        longest = lock_timeout(world.settings)
+        patience = Patience(longest, lambda who: self._tell(f"{doing}: waiting for {who}"), world.display_name)
+        leases = Leases(self._catalog, [name.lower()], patience)
+        with leases:
+            yield leases
+
+    def _create(self, statement: CreateTable, world: World, fence: Fence) -> bool:
+        key = statement.name.lower()
         if statement.location is not None and is_table(_absolute(statement.location)):
-            self.register(statement.name, statement.location, statement.columns, statement.watermark)
+            self._register(statement.name, statement.location, statement.columns, statement.watermark, fence)
             return True
         if not statement.columns and statement.query is None:
             where = f" and there is no Delta table at {statement.location!r}" if statement.location else ""
@@ -61,10 +93,10 @@ class SourceTables:
                 f"table {statement.name!r} has no columns{where}. Write CREATE TABLE name (column TYPE, ..)."
             )
         external = statement.location is not None
-        path = _absolute(statement.location) if statement.location else self._locate(key, "tables")
+        path = _absolute(statement.location) if statement.location else claim(self._locate(key, "tables"))
         try:
             self._run_create(statement, path, external, world)
-            self._add(statement.name, path, external, statement.watermark)
+            self._add(statement.name, path, external, statement.watermark, fence)
         except BaseException:
             if not external:
                 delete_table(path)
@@ -84,8 +116,12 @@ class SourceTables:
             with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
                 session.sql(" ".join(parts))
 
-    def register(self, name: str, path: str, columns: str = "", watermark: Watermark | None = None) -> None:
+    def register(self, name: str, path: str) -> None:
         """Make an existing Delta table known under a name. It is taken as it is."""
+        with self._exclusively(name, f"registering {name}") as leases:
+            self._register(name, path, "", None, leases.fence)
+
+    def _register(self, name: str, path: str, columns: str, watermark: Watermark | None, fence: Fence) -> None:
         self._catalog.world().check_not_late(name)
         path = _absolute(path)
         found = schema_of(Snapshot(path))
@@ -97,20 +133,20 @@ class SourceTables:
                     f"table {name!r}: the columns given are not those of the Delta table at {path!r}, which has "
                     f"{found.simpleString()}. Leave the columns out."
                 )
-        self._add(name, path, True, watermark)
+        self._add(name, path, True, watermark, fence)
 
-    def _add(self, name: str, path: str, external: bool, watermark: Watermark | None) -> None:
+    def _add(self, name: str, path: str, external: bool, watermark: Watermark | None, fence: Fence) -> None:
         if watermark is not None:
             watermark = replace(watermark, column=check_column(name, Snapshot(path), watermark.column))
         now = datetime.now(timezone.utc)
-        self._catalog.add_table(TableRecord(name.lower(), name, path, external, now, watermark))
+        self._catalog.add_table(TableRecord(name.lower(), name, path, external, now, watermark), fence)
 
     def set_watermark(self, name: str, watermark: Watermark | None) -> None:
         """Give a table a watermark, or take it away. Rows that are there count at the next refresh."""
         table = self._table(name)
         if watermark is not None:
             watermark = replace(watermark, column=check_column(table.name, Snapshot(table.path), watermark.column))
-        self._catalog.set_watermark(table.key, watermark, table.floor)
+        self._catalog.set_watermark(table.key, watermark)
 
     def advance_watermark(self, name: str, moment: datetime) -> bool:
         """Say that no row before a moment is expected any more, though none after it has come.
@@ -123,13 +159,7 @@ class SourceTables:
                 f"table {table.name!r} has no watermark. Give it one: ALTER TABLE {table.name} SET WATERMARK FOR ts AS "
                 "ts - INTERVAL 5 SECONDS."
             )
-        floor = as_micros(moment)
-        mark = self._catalog.world().watermarks.get(table.key)
-        reached = advanced(table.floor, None if mark is None else mark.value)
-        if reached is not None and floor <= reached:
-            return False
-        self._catalog.set_watermark(table.key, table.watermark, floor)
-        return True
+        return self._catalog.set_watermark(table.key, table.watermark, as_micros(moment))
 
     def _table(self, name: str) -> TableRecord:
         world = self._catalog.world()
@@ -141,6 +171,10 @@ class SourceTables:
 
     def drop(self, name: str, *, if_exists: bool) -> bool:
         """Drop a table; the data of an external one stays where it is."""
+        with self._exclusively(name, f"dropping {name}") as leases:
+            return self._drop(name, if_exists, leases.fence)
+
+    def _drop(self, name: str, if_exists: bool, fence: Fence) -> bool:
         world = self._catalog.world()
         key = name.lower()
         if key not in world.tables:
@@ -150,7 +184,7 @@ class SourceTables:
                 return False
             _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
-        self._catalog.drop_table(key)
+        self._catalog.drop_table(key, fence)
         if not table.external:
             delete_table(table.path)
         return True

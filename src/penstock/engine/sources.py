@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from penstock.catalog import World
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
 from penstock.ivm.materialize import Materialized, Materializer
@@ -46,6 +48,22 @@ class Relation:
     error: PenstockError | None = None
     columns: dict[int, set[str]] = field(default_factory=dict)
     """The columns that readers need, by the version up to which they have read."""
+
+
+def pinned(world: World, nodes: Iterable[str]) -> dict[str, Relation]:
+    """The newest version of every table that these nodes read; one that cannot be opened fails its readers only."""
+    graph = world.nodes_graph()
+    ancestors = graph.ancestors([name for name in nodes if name in world.nodes])
+    found = {}
+    for key, table in world.tables.items():
+        if key in ancestors:
+            relation = Relation(key, table.path, None)
+            try:
+                relation.after = Snapshot(table.path)
+            except PenstockError as problem:
+                relation.error = type(problem)(f"table {table.name!r}: {problem}")
+            found[key] = relation
+    return found
 
 
 class Inputs:

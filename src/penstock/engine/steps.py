@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from penstock.catalog import NodeRecord, Publication
 from penstock.engine.cost import Estimate
 from penstock.engine.report import ViewReport
+from penstock.errors import PenstockError
 from penstock.ivm.node import Maintained
 from penstock.storage.apply import Applied
 
@@ -23,6 +24,10 @@ class Request:
     """Nodes that are not to change yet: EMIT PERIODICALLY."""
     replayed: Collection[str] = ()
     """Nodes with late rows, which are to be taken after all."""
+    renewed: Mapping[str, str] = field(default_factory=dict)
+    """Nodes that are planned in another way from this epoch on, with the reason."""
+    broken: Mapping[str, PenstockError] = field(default_factory=dict)
+    """Nodes whose query no longer holds, with the reason."""
 
 
 @dataclass
@@ -45,6 +50,5 @@ class Step:
 class Result:
     """What an epoch did: reports by node, and what is to be published."""
 
-    number: int | None
     reports: dict[str, ViewReport] = field(default_factory=dict)
     publication: Publication = field(default_factory=Publication)

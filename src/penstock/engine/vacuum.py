@@ -9,18 +9,22 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta, timezone
 
 from penstock.catalog import Catalog
+from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases
 from penstock.catalog.retention import forget, needed_versions
 from penstock.engine.settings import retention
 from penstock.storage.delta_log import HistoryGone
-from penstock.storage.vacuum import Freed, delete_left, vacuum
+from penstock.storage.vacuum import Freed, delete_left, leave_forgotten, vacuum
 
 VACUUMED_AT = "vacuumed_at"
 """Kept beside the settings: when it happened last."""
 
 _EVERY = timedelta(days=1)
 _LEAST = timedelta(hours=1)
-"""What was replaced less than this ago stays, whatever the setting says: a query may still be reading it."""
+"""What was replaced or written less than this ago stays, whatever the setting says: a query may still be reading it, or
+a writer may still commit it."""
+_FORGOTTEN = timedelta(days=1)
+"""What a CREATE that was killed has left is deleted when nothing was written there for so long."""
 
 
 def vacuum_if_due(catalog: Catalog, settings: Mapping[str, str], folders: Collection[str]) -> None:
@@ -42,21 +46,33 @@ def vacuum_views(catalog: Catalog, folders: Collection[str], nodes: Collection[s
         if nodes is None or name in nodes:
             freed += _vacuum_node(catalog, name, cutoff)
     if nodes is None:
+        used = _used_paths(catalog)
         for folder in folders:
-            freed += delete_left(folder, _now() - _LEAST)
+            leave_forgotten(folder, used, _now() - _FORGOTTEN)
+            freed += delete_left(folder, used, _now() - _LEAST)
         forget(catalog, cutoff)
         catalog.set_setting(VACUUMED_AT, _now().isoformat())
     return freed
 
 
+def _used_paths(catalog: Catalog) -> set[str]:
+    """Where the tables lie that the catalog, or a checkpoint, knows."""
+    checkpoints = [path for checkpoint in Checkpoints(catalog).all() for path, _ in checkpoint.nodes.values()]
+    return {*checkpoints, *(node.path for node in catalog.world().nodes.values())}
+
+
 def _vacuum_node(catalog: Catalog, name: str, cutoff: datetime) -> Freed:
-    """Another process may be refreshing the node: it is left alone then. A checkpoint may have come meanwhile."""
-    with Leases(catalog, [name]) as held:
+    """Another process may be refreshing the node: it is left alone then. A checkpoint may have come meanwhile.
+
+    A writer that is alive, or of which nothing is known, may still commit what it has written, though its lease has run
+    out. One that lost its lease cannot publish; what it wrote in the last hour stays all the same.
+    """
+    with Leases(catalog, [name], expired=False) as held:
         needed = needed_versions(catalog, cutoff).get(name)
         if held or needed is None:
             return Freed()
         try:
-            return vacuum(needed.path, needed.since, needed.pinned)
+            return vacuum(needed.path, needed.since, needed.pinned, written_before=_now() - _LEAST)
         except HistoryGone:  # what is needed cannot be told, so nothing is deleted
             return Freed()
 

@@ -7,6 +7,7 @@ further down becomes a hidden node, named after what it computes, so that equal 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -62,9 +63,21 @@ class NodePlan:
         return fingerprint(self.body, self.outputs)
 
 
-def split(plan: Plan, name: str) -> tuple[NodePlan, ...]:
-    """The nodes of a view, inputs before readers; the last one is the view itself."""
-    hidden: dict[str, NodePlan] = {}
+class _Hidden(dict[str, NodePlan]):
+    """The hidden nodes found so far, by name; ``renamed`` are those that need a name of their own."""
+
+    def __init__(self, renamed: Mapping[str, str]):
+        super().__init__()
+        self.renamed = renamed
+
+
+def split(plan: Plan, name: str, renamed: Mapping[str, str] | None = None) -> tuple[NodePlan, ...]:
+    """The nodes of a view, inputs before readers; the last one is the view itself.
+
+    ``renamed``: hidden nodes whose name is taken by one that computes the same of columns that had other types then,
+    each with what tells them apart.
+    """
+    hidden = _Hidden(renamed or {})
     outputs: tuple[Named, ...] = tuple((visible, column(internal)) for visible, internal in plan.outputs)
     body = plan.root
     while isinstance(body, Project):
@@ -86,7 +99,7 @@ def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
     return wrapped.this.unnest()
 
 
-def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
+def _cut(op: Operator, hidden: _Hidden) -> Operator:
     """The operator with every stateful operator in or below it replaced by a scan of a hidden node."""
 
     def cut(child: Operator) -> Operator:
@@ -99,11 +112,14 @@ def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
     return _hide(body, tuple((name, column(name)) for name in op.columns), hidden) if isinstance(op, STATEFUL) else body
 
 
-def _hide(op: Operator, values: tuple[Named, ...], hidden: dict[str, NodePlan]) -> Scan:
+def _hide(op: Operator, values: tuple[Named, ...], hidden: _Hidden) -> Scan:
     """A scan of the hidden node that computes the operator, and of it these values."""
     stored = tuple((internal, f"v{number}") for number, (internal, _) in enumerate(values, start=1))
     outputs = tuple((f"v{number}", e) for number, (_, e) in enumerate(values, start=1))
-    node = NodePlan(f"__node_{fingerprint(op, outputs)[:16]}", op, outputs, hidden=True)
+    name = f"__node_{fingerprint(op, outputs)[:16]}"
+    if name in hidden.renamed:
+        name = f"__node_{hashlib.sha256(f'{name} {hidden.renamed[name]}'.encode()).hexdigest()[:16]}"
+    node = NodePlan(name, op, outputs, hidden=True)
     hidden.setdefault(node.name, node)
     return Scan(node.name, stored)
 

@@ -20,7 +20,7 @@ _STARTS = (
     ("REFRESH", "CRON"), ("REFRESH", "INCREMENTAL"), ("TARGET", "LAG"), ("EMIT", "AFTER"), ("EMIT", "ON"),
     ("EMIT", "PERIODICALLY"), ("EMIT", "NEVER"), ("EMIT", "ALWAYS"), ("EMIT", "CHANGES"), ("EMIT", "FINAL"),
     ("ALLOW", "LATENESS"), ("CONSISTENCY", "ATOMIC"), ("CONSISTENCY", "NONE"),
-    ("SCHEDULE", "POLICY"), ("BUCKETS",), ("WITH", "NO", "DATA"),
+    ("SCHEDULE", "POLICY"), ("BUCKETS",), ("WITH", "NO", "DATA"), ("CASCADE",),
 )  # fmt: skip
 
 
@@ -35,6 +35,7 @@ class Clauses:
     initialize: bool = True
     buckets: int | None = None
     options: Options = USUAL
+    cascade: bool = False
 
 
 def not_yet(clause: str) -> NotSupportedError:
@@ -100,6 +101,9 @@ def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
         return later
     if cursor.take("WITH", "NO", "DATA"):
         clauses.initialize = False
+        return None
+    if cursor.take("CASCADE"):
+        clauses.cascade = True
         return None
     if cursor.take("TARGET", "LAG"):
         if not cursor.take("DOWNSTREAM"):

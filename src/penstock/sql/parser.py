@@ -212,7 +212,7 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     return s.CreateView(
         cursor.text[cursor.tokens[begin].start :], name, cursor.text[start:stop], or_replace, if_not_exists, columns,
         options.comment, options.properties, clauses.refresh or "MANUAL", clauses.policy or "AUTO", clauses.initialize,
-        s.Placement(options.partition, options.cluster, clauses.buckets), clauses.options,
+        s.Placement(options.partition, options.cluster, clauses.buckets), clauses.options, clauses.cascade,
     )  # fmt: skip
 
 

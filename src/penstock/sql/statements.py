@@ -160,6 +160,8 @@ class CreateView(Statement):
     initialize: bool = True
     placement: Placement = ANYWHERE
     options: Options = USUAL
+    cascade: bool = False
+    """Whether the readers of a view that is replaced are planned again."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from penstock.storage.patch import (
 from penstock.storage.placement import Placer
 from penstock.storage.reader import quoted, read_files
 from penstock.storage.strategy import cheaper, weighed
-from penstock.storage.view_table import commit, discard, write_files, write_table
+from penstock.storage.view_table import Shape, commit, discard, write_files, write_table
 from penstock.storage.zset import WEIGHT, copies, not_matching
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
@@ -103,22 +103,31 @@ def _written(
 
 
 def replace_all(
-    before: Snapshot, rows: DataFrame, keys: Sequence[str] | None = None, *, node: str, epoch: int
+    before: Snapshot,
+    rows: DataFrame,
+    keys: Sequence[str] | None = None,
+    *,
+    node: str,
+    epoch: int,
+    shape: Shape | None = None,
 ) -> Applied:
-    """Replace the whole content of the table."""
+    """Replace the whole content of the table, and what it is like if a ``shape`` is given."""
     with phase("writing"):
-        placer, local = Placer.of(before, keys), table_of(rows)
+        placer, local = Placer.of(shape or before, keys), table_of(rows)
         if local is not None and placer.by_hand and local.num_rows <= LOCAL_TABLE_ROWS:
-            adds = write_table(placer.sorted(fitting(before, local)), before.path, epoch)
+            adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, epoch)
         else:
             adds = write_files(placer.spread(spark_frame(rows)), before.path, epoch, placer.placement.partition)
-    return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, epoch), "OVERWRITE")
+    return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, epoch, shape), "OVERWRITE")
 
 
-def _commit(before: Snapshot, adds: list[AddAction], plan: Patch, node: str, epoch: int) -> int:
+def _commit(
+    before: Snapshot, adds: list[AddAction], plan: Patch, node: str, epoch: int, shape: Shape | None = None
+) -> int:
     try:
         with phase("committing"):
-            return commit(before, adds, [*plan.rewritten, *plan.emptied], plan.marked, node=node, epoch=epoch)
+            removes = [*plan.rewritten, *plan.emptied]
+            return commit(before, adds, removes, plan.marked, node=node, epoch=epoch, shape=shape)
     except (PenstockError, OSError):  # it is known that nothing was committed
         discard(before.path, adds)
         raise

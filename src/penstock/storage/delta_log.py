@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -61,6 +61,17 @@ class DataFile:
     def most(self) -> int:
         """How many rows it has; a file that does not say so counts as large."""
         return _UNKNOWN_ROWS if self.rows is None else self.rows
+
+
+class Shaped(Protocol):
+    """What tells the columns, partitions and properties of a table: a version of it, or what it is to be like."""
+
+    @property
+    def schema_json(self) -> str: ...
+    @property
+    def partition_columns(self) -> list[str]: ...
+    @property
+    def configuration(self) -> dict[str, str]: ...
 
 
 class Snapshot:

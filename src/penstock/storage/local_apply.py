@@ -19,7 +19,7 @@ from pyspark.sql.types import StructField, StructType
 from penstock.errors import InternalError
 from penstock.storage.arrow import loosened, nullable
 from penstock.storage.deletion_vectors import as_bits
-from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.delta_log import DataFile, Shaped, Snapshot, filesystem_of
 from penstock.storage.local_groups import Numbers, can_tell_apart, to_remove
 from penstock.storage.reader import schema_of
 from penstock.storage.zset import WEIGHT
@@ -43,7 +43,7 @@ def added_rows(change: pa.Table) -> pa.Table:
     return loosened(change.drop_columns([WEIGHT]).take(pa.array(places)))
 
 
-def fitting(table: Snapshot, rows: pa.Table) -> pa.Table:
+def fitting(table: Shaped, rows: pa.Table) -> pa.Table:
     """Rows for a table, which must have its columns; nothing else may be written."""
     schema = schema_of(table)
     wanted = to_arrow_schema(

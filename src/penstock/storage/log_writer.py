@@ -17,6 +17,7 @@ from uuid import uuid4
 from deltalake import DeltaTable
 from pyarrow import fs
 
+from penstock import points
 from penstock.storage.deletion_vectors import Descriptor
 from penstock.storage.delta_log import filesystem_of, table_uri
 from penstock.storage.log_replay import Action
@@ -24,7 +25,7 @@ from penstock.storage.log_replay import Action
 CHECKPOINT_EVERY = 20
 """Commits between checkpoints; what is read since the last is parsed in Python."""
 
-_FEATURE = "deletionVectors"
+_FEATURE, _ENABLED = "deletionVectors", "delta.enableDeletionVectors"
 _IMPLIED = ["appendOnly", "invariants"]
 """What writer version 2 stands for in the words of version 7."""
 
@@ -39,6 +40,7 @@ def can_write(path: str) -> bool:
 
 def put(path: str, version: int, actions: Sequence[Action]) -> None:
     """Make a version of these actions, or raise ``VersionTaken``; nothing else is left behind."""
+    points.reached(points.COMMIT)
     log = f"{filesystem_of(path)[1]}/_delta_log"
     draft = f"{log}/.{version:020d}.{uuid4().hex}.draft"
     try:
@@ -90,10 +92,30 @@ def enabling(protocol: Action, metadata: Action) -> list[Action]:
         }
         actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
     configuration = metadata.get("configuration") or {}
-    if configuration.get("delta.enableDeletionVectors") != "true":
-        actions.append(
-            {"metaData": {**metadata, "configuration": {**configuration, "delta.enableDeletionVectors": "true"}}}
-        )
+    if configuration.get(_ENABLED) != "true":
+        actions.append({"metaData": {**metadata, "configuration": {**configuration, _ENABLED: "true"}}})
+    return actions
+
+
+def reshaping(protocol: Action, metadata: Action, shape: tuple[Action, Action]) -> list[Action]:
+    """What a table must say to have the columns, partitions and properties of another from this commit on.
+
+    ``shape`` is the protocol and the metadata of a table that has them. A feature cannot be taken back.
+    """
+    wanted_protocol, wanted = shape
+    reads, writes = (set(protocol.get(kind) or ()) for kind in ("readerFeatures", "writerFeatures"))
+    reading = reads | set(wanted_protocol.get("readerFeatures") or ())
+    writing = (writes or set(_IMPLIED)) | set(wanted_protocol.get("writerFeatures") or _IMPLIED)
+    actions: list[Action] = []
+    if reading != reads or writing != (writes or set(_IMPLIED)):
+        features = {"readerFeatures": sorted(reading), "writerFeatures": sorted(writing)}
+        actions.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    told = {name: wanted[name] for name in ("schemaString", "partitionColumns")}
+    configuration = dict(wanted.get("configuration") or {})
+    vectors = (metadata.get("configuration") or {}).get(_ENABLED)
+    if vectors is not None:
+        configuration.setdefault(_ENABLED, vectors)
+    actions.append({"metaData": {**metadata, **told, "configuration": configuration}})
     return actions
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from penstock.sql.statements import Placement
 from penstock.storage.bounded import literal
-from penstock.storage.delta_log import PARTITIONED, Snapshot
+from penstock.storage.delta_log import PARTITIONED, Shaped
 from penstock.storage.frames import select
 from penstock.storage.reader import quoted
 
@@ -51,7 +51,7 @@ class Placer:
     """The partition columns that hold text."""
 
     @classmethod
-    def of(cls, table: Snapshot, keys: Sequence[str] | None) -> Placer:
+    def of(cls, table: Shaped, keys: Sequence[str] | None) -> Placer:
         """How a table's rows are placed; ``keys`` identify them."""
         types = {field["name"]: field["type"] for field in json.loads(table.schema_json)["fields"]}
         cluster = tuple(json.loads(table.configuration.get(_CLUSTER, "[]")))

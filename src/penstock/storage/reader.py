@@ -15,12 +15,12 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from penstock.storage.arrow import local_frame
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import as_words
-from penstock.storage.delta_log import Snapshot, name_of
+from penstock.storage.delta_log import Shaped, Snapshot, name_of
 from penstock.storage.frames import select
 from penstock.storage.local_frame import on_driver
 
 
-def schema_of(snapshot: Snapshot) -> StructType:
+def schema_of(snapshot: Shaped) -> StructType:
     return StructType.fromJson(json.loads(snapshot.schema_json))
 
 

@@ -1,11 +1,12 @@
 """Deleting the files of a node's table that no version in use has, and the log of the versions before.
 
-Whoever calls this holds the node's lease, so nobody is writing: a file that no version has was left by a failure.
+Whoever calls this holds the node's lease, so nobody who could still publish is writing: a file that no version has,
+and that is not new, was left by a failure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ from urllib.parse import unquote
 
 from pyarrow import fs
 
+from penstock import points
 from penstock.storage.deletion_vectors import stored_at
 from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version, read_commits
 
@@ -32,8 +34,11 @@ class Freed:
         return Freed(self.files + other.files, self.bytes + other.bytes)
 
 
-def vacuum(path: str, since: int, pinned: Iterable[int] = ()) -> Freed:
-    """Delete what neither the versions from ``since`` on nor the ``pinned`` ones before it need."""
+def vacuum(path: str, since: int, pinned: Iterable[int] = (), *, written_before: datetime) -> Freed:
+    """Delete what neither the versions from ``since`` on nor the ``pinned`` ones before it need.
+
+    Data files that were written since ``written_before`` stay: somebody may be about to commit them.
+    """
     filesystem, root = filesystem_of(path)
     found = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
     pinned = set(pinned)
@@ -43,8 +48,10 @@ def vacuum(path: str, since: int, pinned: Iterable[int] = ()) -> Freed:
     first = min(pinned | {since})
     files = {info.path.removeprefix(f"{root}/"): info for info in found if info.type == fs.FileType.File}
     log = {name for name in files if name.startswith(f"{_LOG}/")}
-    data = {name for name in files.keys() - log if _checked(name) not in needed}
+    old = {name for name, info in files.items() if info.mtime is None or info.mtime <= written_before}
+    data = {name for name in old - log if _checked(name) not in needed}
     gone = [files[name] for name in sorted(data | _old_log(log, first))]
+    points.reached(points.DELETION)
     for info in gone:
         filesystem.delete_file(info.path)
     _drop_empty_folders(filesystem, root, found, {files[name].path for name in files} - {info.path for info in gone})
@@ -59,15 +66,30 @@ def leave(path: str) -> None:
             marker.write(b"")
 
 
-def delete_left(folder: str, cutoff: datetime) -> Freed:
-    """Delete the tables of a folder that were left before then."""
+def leave_forgotten(folder: str, used: Collection[str], cutoff: datetime) -> None:
+    """Leave the tables of a folder that nobody knows of and nobody has written since then: a CREATE was killed."""
+    filesystem, root = filesystem_of(folder)
+    for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        if table.path in used or table.type != fs.FileType.Directory:
+            continue
+        files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True))
+        newest = max(info.mtime for info in [table, *files])
+        if newest <= cutoff and not any(info.base_name == _LEFT for info in files):
+            leave(table.path)
+
+
+def delete_left(folder: str, used: Collection[str], cutoff: datetime) -> Freed:
+    """Delete the tables of a folder that were left before then, unless they are ``used`` again."""
     filesystem, root = filesystem_of(folder)
     freed = Freed()
     for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        if table.path in used:
+            continue
         marker = filesystem.get_file_info(f"{table.path}/{_LEFT}")
         if marker.type == fs.FileType.File and marker.mtime is not None and marker.mtime <= cutoff:
             files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True))
             sizes = [info.size for info in files if info.type == fs.FileType.File and info.path != marker.path]
+            points.reached(points.DELETION)
             filesystem.delete_dir(table.path)
             freed += Freed(len(sizes), sum(sizes))
     return freed

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, unquote
@@ -25,13 +27,14 @@ from pyarrow import fs
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
+from penstock import points
 from penstock.errors import PenstockError, WarehouseError
 from penstock.sql.statements import ANYWHERE, Placement
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import describe, file_name, unique_id
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, partition_of, table_uri
 from penstock.storage.log_replay import Action
-from penstock.storage.log_writer import VersionTaken, enabling, marked, now, put, removed, said
+from penstock.storage.log_writer import VersionTaken, can_write, enabling, marked, now, put, removed, reshaping, said
 from penstock.storage.placement import properties
 
 _GROUP_BYTES, _GROUP_ROWS = 16 * 1024 * 1024, 250_000
@@ -39,6 +42,40 @@ _GROUP_BYTES, _GROUP_ROWS = 16 * 1024 * 1024, 250_000
 
 _LONGEST_TEXT = 32
 _EPOCH = "penstock.epoch"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns, partitions and properties that a table is to have; what a version has is told by its snapshot."""
+
+    schema_json: str
+    partition_columns: list[str]
+    configuration: dict[str, str]
+
+    @classmethod
+    def of(cls, schema_json: str, placement: Placement) -> Shape:
+        told = {name: value for name, value in properties(placement).items() if value is not None}
+        return cls(Schema.from_json(schema_json).to_json(), list(placement.partition), told)
+
+    def is_of(self, table: Snapshot) -> bool:
+        """Whether a version has it already."""
+        ours = {name for name in {*self.configuration, *table.configuration} if name.startswith("penstock.")}
+        names = ours | self.configuration.keys()
+        return (
+            json.loads(self.schema_json) == json.loads(table.schema_json)
+            and self.partition_columns == table.partition_columns
+            and all(self.configuration.get(name) == table.configuration.get(name) for name in names)
+        )
+
+    def described(self) -> tuple[Action, Action]:
+        """The protocol and the metadata of a table of this shape, as delta-rs would make it."""
+        with tempfile.TemporaryDirectory() as folder:
+            DeltaTable.create(
+                folder, Schema.from_json(self.schema_json), partition_by=self.partition_columns,
+                configuration=dict(self.configuration), raise_if_key_not_exists=False,
+            )  # fmt: skip
+            state = Snapshot(folder).state
+            return state.protocol, state.metadata
 
 
 def create_table(path: str, schema_json: str, name: str, placement: Placement = ANYWHERE) -> int:
@@ -140,19 +177,21 @@ def commit(
     node: str,
     epoch: int,
     data_change: bool = True,
+    shape: Shape | None = None,
 ) -> int:
     """Commit files on top of a version; gives the new version, or fails if another writer was first.
 
     ``hidden``: files that stay, with all the rows of them that are gone from now on. Without ``data_change`` the same
-    rows lie in other files.
+    rows lie in other files. ``shape`` is what the table is to be like from now on, if that is not what it was.
     """
     paths = {unquote(f.path): f for f in removes}  # delta-rs quotes what it writes
     gone = [RemoveAction(path, data_change, now(), f.size, partition_of(path)) for path, f in paths.items()]
     new = [AddAction(a.path, a.size, a.partition_values, a.modification_time, data_change, a.stats) for a in adds]
     try:
-        if hidden or before.allows_vectors:
-            _commit_with_vectors(before, new, gone, hidden, node, epoch)
+        if hidden or before.allows_vectors or shape is not None:
+            _commit_by_hand(before, new, gone, hidden, node, epoch, shape)
         else:
+            points.reached(points.COMMIT)
             _commit_by_delta_rs(before, new, gone, node, epoch)
     except (DeltaError, VersionTaken) as problem:
         raise PenstockError(
@@ -176,13 +215,14 @@ def _commit_by_delta_rs(
     )
 
 
-def _commit_with_vectors(
+def _commit_by_hand(
     before: Snapshot,
     adds: Sequence[AddAction],
     removes: Sequence[RemoveAction],
     hidden: Mapping[str, BitMap64],
     node: str,
     epoch: int,
+    shape: Shape | None,
 ) -> None:
     known = {unquote(path): add for path, add in before.state.adds.items()}
     file_id = uuid.uuid4()
@@ -191,6 +231,7 @@ def _commit_with_vectors(
         said("WRITE", **{_EPOCH: str(epoch)}),
         {"txn": {"appId": _application(node), "version": epoch, "lastUpdated": now()}},
         *(enabling(before.state.protocol, before.state.metadata) if hidden else []),
+        *(reshaping(before.state.protocol, before.state.metadata, shape.described()) if shape else []),
         *[removed(known[gone.path], data_change=gone.data_change) for gone in removes],
         *[removed(known[unquote(path)]) for path in hidden],
         *[marked(known[unquote(path)], vector) for path, vector in descriptors.items()],
@@ -230,14 +271,14 @@ def restore(path: str, version: int) -> int:
     latest = Snapshot(path)
     if latest.version == version:
         return version
-    if latest.allows_vectors:
-        _restore_with_vectors(latest, Snapshot(path, version))
+    if can_write(path):
+        _restore_by_hand(latest, Snapshot(path, version))
     else:
         DeltaTable(table_uri(path)).restore(version)
     return latest_version(path)
 
 
-def _restore_with_vectors(latest: Snapshot, wanted: Snapshot) -> None:
+def _restore_by_hand(latest: Snapshot, wanted: Snapshot) -> None:
     """A file with another vector is another file. The protocol stays: a feature cannot be taken back."""
 
     def logical(adds: Mapping[str, Action]) -> dict[tuple[str, str], Action]:
@@ -246,6 +287,7 @@ def _restore_with_vectors(latest: Snapshot, wanted: Snapshot) -> None:
     now_there, then_there = logical(latest.state.adds), logical(wanted.state.adds)
     actions = [
         said("RESTORE", operationParameters={"version": str(wanted.version)}),
+        *([{"metaData": wanted.state.metadata}] if wanted.state.metadata != latest.state.metadata else []),
         *[removed(add) for file, add in now_there.items() if file not in then_there],
         *[{"add": {**add, "dataChange": True}} for file, add in then_there.items() if file not in now_there],
     ]
@@ -260,6 +302,7 @@ def _restore_with_vectors(latest: Snapshot, wanted: Snapshot) -> None:
 
 def delete_table(path: str) -> None:
     """Remove a table's directory. Readers that are still open on other files of it will fail, as after any DROP."""
+    points.reached(points.DELETION)
     filesystem, root = filesystem_of(path)
     if isinstance(filesystem, fs.LocalFileSystem):
         shutil.rmtree(root, ignore_errors=True)

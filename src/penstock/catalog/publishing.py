@@ -1,0 +1,197 @@
+"""Making an epoch visible, in the transaction of whoever calls: definitions, versions, frontiers, watermarks, history.
+
+An epoch gets its number here and nowhere else, so that numbers grow in the order in which epochs can be seen, and one
+that can be seen never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from penstock.catalog import tables as t
+from penstock.catalog.records import Definition, Fence, Mark, NodeRecord, Publication, Seen, ViewRecord
+from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
+
+
+def publish(connection: Connection, publication: Publication, fence: Fence | None) -> int:
+    """Publish as the next epoch; gives its number."""
+    check_fence(connection, fence)
+    for definition in publication.definitions:
+        _check_reads(connection, definition, publication.definitions)
+        _put(connection, definition)
+    epoch = next_epoch(connection, publication.run)
+    for definition in publication.definitions:
+        _say_emptied(connection, epoch, definition, publication)
+    for node, version in publication.versions.items():
+        connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
+        connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
+    for node, frontier in publication.frontiers.items():
+        connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
+        for relation, consumed in frontier.items():
+            connection.execute(insert(t.frontiers).values(node=node, relation=relation, **asdict(consumed)))
+    for source, version in publication.sources.items():
+        newest = max(version, _newest_version(connection, source))
+        connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=newest))
+    for relation, mark in publication.watermarks.items():
+        mark = _not_back(_newest_mark(connection, relation), mark)
+        seen = asdict(mark.seen) if mark.seen else None
+        connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
+    for record in publication.history:
+        connection.execute(insert(t.history).values(**{**vars(record), "epoch": epoch}))
+    if publication.definitions:
+        drop_unused_nodes(connection)
+    return epoch
+
+
+def check_fence(connection: Connection, fence: Fence | None) -> None:
+    """Whether every lease is still its owner's. What a clock says of it does not matter."""
+    if fence is None:
+        return
+    mine = set(connection.execute(select(t.leases.c.node).where(t.leases.c.owner == fence.owner)).scalars())
+    lost = sorted(fence.nodes - mine)
+    if lost:
+        raise LeaseLostError(
+            f"{lost[0]!r} was taken over by another process: this one had not been heard of for too long. Nothing of "
+            "this run was published. Run it again."
+        )
+
+
+def next_epoch(connection: Connection, run: str = "") -> int:
+    """A new epoch, seen from now on. Whatever clocks say, it is not seen before the last one."""
+    last, seen = connection.execute(select(func.max(t.epochs.c.id), func.max(t.epochs.c.published_at))).one()
+    now = datetime.now(timezone.utc)
+    if seen is not None:
+        now = max(now, seen if seen.tzinfo else seen.replace(tzinfo=timezone.utc))
+    epoch = int(last or 0) + 1
+    connection.execute(insert(t.epochs).values(id=epoch, started_at=now, published_at=now, run=run))
+    return epoch
+
+
+# -- what is shared by epochs side by side ----------------------------------------------------------------------------
+
+
+def _newest_version(connection: Connection, source: str) -> int:
+    """The version of a table that was published last: another epoch may have read a newer one than this."""
+    versions = t.source_versions
+    query = select(versions.c.version).where(versions.c.source == source).order_by(versions.c.epoch.desc()).limit(1)
+    return connection.execute(query).scalar() or 0
+
+
+def _newest_mark(connection: Connection, relation: str) -> Mark | None:
+    marks = t.watermarks
+    query = select(marks).where(marks.c.relation == relation).order_by(marks.c.epoch.desc()).limit(1)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else Mark(row["value"], Seen(**row["seen"]) if row["seen"] else None)
+
+
+def _not_back(known: Mark | None, mark: Mark) -> Mark:
+    """A watermark never moves back, though an epoch that saw less is published after one that saw more."""
+    if known is None:
+        return mark
+    value = max(known.value, mark.value)
+    if known.seen is None or mark.seen is None:
+        return replace(mark, value=value)
+    alike = (known.seen.column, known.seen.table_id) == (mark.seen.column, mark.seen.table_id)
+    return Mark(value, known.seen if alike and known.seen.version > mark.seen.version else mark.seen)
+
+
+# -- definitions ------------------------------------------------------------------------------------------------------
+
+
+def _check_reads(connection: Connection, definition: Definition, others: Iterable[Definition]) -> None:
+    """What a view reads must be there: it may have been dropped since the view was planned."""
+    known = {other.view.key for other in others}
+    for table in (t.tables, t.views):
+        known |= set(connection.execute(select(table.c.key)).scalars())
+    for read in definition.view.reads:
+        if read not in known:
+            raise NotFoundError(f"view {definition.view.name!r} reads {read!r}, which was dropped in this moment.")
+
+
+def _put(connection: Connection, definition: Definition) -> None:
+    """Add a view with its nodes, or put it in the place of the one that has its name."""
+    view = definition.view
+    if not definition.replaces:
+        claim_name(connection, view.key, view.name)
+    known = set(connection.execute(select(t.nodes.c.name)).scalars())
+    for node in definition.nodes:
+        if node.name not in known:
+            _insert_node(connection, node)
+        elif not node.hidden:
+            _update_node(connection, node)
+    if definition.replaces:
+        connection.execute(delete(t.view_nodes).where(t.view_nodes.c.view == view.key))
+        connection.execute(update(t.views).where(t.views.c.key == view.key).values(**_values(view)))
+    else:
+        connection.execute(insert(t.views).values(key=view.key, **_values(view)))
+    for position, name in enumerate(view.nodes):
+        connection.execute(insert(t.view_nodes).values(view=view.key, position=position, node=name))
+
+
+def _say_emptied(connection: Connection, epoch: int, definition: Definition, publication: Publication) -> None:
+    """A view that is replaced and not filled has no rows from this epoch on; those of earlier epochs stay."""
+    own = definition.nodes[-1]
+    if definition.replaces and own.version is None and own.name not in publication.versions:
+        connection.execute(insert(t.node_versions).values(epoch=epoch, node=own.name, version=t.NO_ROWS))
+
+
+def claim_name(connection: Connection, key: str, name: str) -> None:
+    for table, kind in ((t.tables, "table"), (t.views, "materialized view")):
+        if connection.execute(select(table.c.key).where(table.c.key == key)).scalar() is not None:
+            raise AlreadyExistsError(
+                f"the name {name!r} is taken by a {kind}. Choose another name"
+                + (", or use CREATE OR REPLACE or IF NOT EXISTS." if table is t.views else ", or use IF NOT EXISTS.")
+            )
+
+
+def _values(view: ViewRecord) -> dict[str, object]:
+    return {
+        "name": view.name, "query": view.query, "columns": [list(c) for c in view.columns], "comment": view.comment,
+        "properties": dict(view.properties), "refresh": view.refresh, "policy": view.policy,
+        "reads": list(view.reads), "reason_code": view.reason_code, "reason": view.reason,
+        "created_at": view.created_at, "options": asdict(view.options),
+    }  # fmt: skip
+
+
+def _insert_node(connection: Connection, node: NodeRecord) -> None:
+    connection.execute(
+        insert(t.nodes).values(
+            name=node.name, hidden=node.hidden, path=node.path, fingerprint=node.fingerprint,
+            schema_json=node.schema_json, details=dict(node.details), version=node.version,
+        )
+    )  # fmt: skip
+    _insert_inputs(connection, node)
+
+
+def _update_node(connection: Connection, node: NodeRecord) -> None:
+    """The node of a view that is replaced. Without a version, what the old one had consumed is not true of it."""
+    connection.execute(
+        update(t.nodes).where(t.nodes.c.name == node.name).values(
+            path=node.path, fingerprint=node.fingerprint, schema_json=node.schema_json, details=dict(node.details),
+            version=node.version,
+        )
+    )  # fmt: skip
+    connection.execute(delete(t.dependencies).where(t.dependencies.c.node == node.name))
+    _insert_inputs(connection, node)
+    if node.version is None:
+        connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node.name))
+        connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == node.name))
+
+
+def _insert_inputs(connection: Connection, node: NodeRecord) -> None:
+    for position, read in enumerate(node.inputs):
+        connection.execute(insert(t.dependencies).values(node=node.name, position=position, input=read))
+
+
+def drop_unused_nodes(connection: Connection) -> None:
+    """A hidden node's name tells what it computes, so one that comes again must not find what this one has left."""
+    used = select(t.view_nodes.c.node)
+    connection.execute(delete(t.nodes).where(t.nodes.c.name.not_in(used)))
+    nodes, tables = select(t.nodes.c.name), select(t.tables.c.key)
+    connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(nodes)))
+    relation = t.watermarks.c.relation
+    connection.execute(delete(t.watermarks).where(relation.not_in(nodes), relation.not_in(tables)))

@@ -1,0 +1,48 @@
+"""Directories for new tables. Each belongs to one claimant: whoever made it, and may therefore remove it again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from penstock.catalog import Catalog, Definition, NodeRecord, World
+from penstock.storage.view_table import delete_table
+
+
+def claim(path: str) -> str:
+    """A new directory, by that name or with a number behind it."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    found, number = path, 2
+    while True:
+        try:
+            os.mkdir(found)
+            return found
+        except FileExistsError:
+            found, number = f"{path}-{number}", number + 1
+
+
+class Claims:
+    """Definitions whose new nodes have directories of their own."""
+
+    def __init__(self, world: World, definitions: Iterable[Definition]):
+        definitions = list(definitions)
+        new = {n.name: n.path for d in definitions for n in d.nodes if n.name not in world.nodes}
+        self._paths = {name: claim(path) for name, path in new.items()}
+        self.definitions = [replace(d, nodes=tuple(self._placed(node) for node in d.nodes)) for d in definitions]
+
+    def world(self, amended: World) -> World:
+        """The catalog as it will be, with the nodes where they will lie."""
+        nodes: Mapping[str, NodeRecord] = {name: self._placed(node) for name, node in amended.nodes.items()}
+        return replace(amended, nodes=nodes) if self._paths else amended
+
+    def _placed(self, node: NodeRecord) -> NodeRecord:
+        return replace(node, path=self._paths[node.name]) if node.name in self._paths else node
+
+    def settle(self, catalog: Catalog) -> None:
+        """Remove the directories of nodes that did not come to be."""
+        if self._paths:
+            known = {node.path for node in catalog.world().nodes.values()}
+            for path in self._paths.values():
+                if path not in known:
+                    delete_table(path)

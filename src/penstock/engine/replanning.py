@@ -1,0 +1,177 @@
+"""Planning views anew when what they read, or Penstock itself, has changed since they were planned.
+
+A view stays defined by its text. If a column that it reads is gone or has another type, or this Penstock plans the
+query in another way than the one that created the view, the view is planned again: in the epoch of its next refresh,
+together with the views that read it. It fails only if its query no longer holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from penstock.catalog import Definition, NodeRecord, ViewRecord, World
+from penstock.engine.definition import Locate, define, plans_of, relation_schema, statement_of
+from penstock.engine.sources import Relation
+from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
+from penstock.plan import Unsupported
+from penstock.storage.reader import schema_of
+
+SCHEMA_CHANGED = "SCHEMA_CHANGED"
+"""A column that the view reads has another type, or is gone and the query holds without it."""
+PLAN_CHANGED = "PLAN_CHANGED"
+"""This version of Penstock maintains the query in another way."""
+
+
+@dataclass
+class Renewal:
+    """What became of views that had to be planned again; ``world`` is the catalog as it will be."""
+
+    world: World
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    """The nodes that must be filled anew, with the reason."""
+    broken: dict[str, PenstockError] = field(default_factory=dict)
+    """The views whose query no longer holds."""
+
+    def broken_nodes(self) -> dict[str, PenstockError]:
+        """What only such views need."""
+        needed = {node for key, view in self.world.views.items() if key not in self.broken for node in view.nodes}
+        return {
+            node: error
+            for key, error in self.broken.items()
+            for node in self.world.views[key].nodes
+            if node not in needed
+        }
+
+
+class Replanning:
+    def __init__(self, session: Callable[[], SparkSession], sources: Mapping[str, Relation], locate: Locate):
+        self._session = session
+        self._sources = sources
+        self._locate = locate
+        self._columns: dict[str, dict[str, str]] = {}
+
+    def renewed(self, world: World, keys: Iterable[str]) -> Renewal:
+        """Plan again what has to be, of these views, inputs before readers, and what follows from it for readers."""
+        renewal = Renewal(world)
+        graph = world.views_graph()
+        wanted = set(keys)
+        for key in graph.order(wanted | graph.descendants(wanted)):
+            if key in world.tables:
+                continue
+            if key not in wanted and not any(read in renewal.definitions for read in graph.inputs(key)):
+                continue
+            view = renewal.world.views[key]
+            reason = self._outdated(renewal.world, view)
+            if reason is not None:
+                self._renew(renewal, view, reason)
+        return renewal
+
+    # -- whether ------------------------------------------------------------------------------------------------------
+
+    def _outdated(self, world: World, view: ViewRecord) -> str | None:
+        """Why a view must be planned again; None if it need not be."""
+        nodes = [world.nodes[name] for name in view.nodes]
+        if any(self._differences(world, node) for node in nodes):
+            return SCHEMA_CHANGED
+        if not any(node.details["incremental"] for node in nodes):
+            return None
+        try:
+            plans = {plan.name: plan.fingerprint for plan in plans_of(world, view)}
+        except (Unsupported, PenstockError):
+            return PLAN_CHANGED
+        return None if plans == {node.name: node.fingerprint for node in nodes} else PLAN_CHANGED
+
+    def _differences(self, world: World, node: NodeRecord) -> list[tuple[str, str, str | None]]:
+        """The columns that a node reads and that are not what they were: relation, column, and its type now."""
+        found = []
+        for relation, columns in node.details["input_types"].items():
+            now = self._types(world, relation)
+            if now is not None:
+                types = [(column, kind, now.get(column.lower())) for column, kind in columns.items()]
+                found += [(relation, column, new) for column, old, new in types if old != new]
+        return found
+
+    def _types(self, world: World, relation: str) -> dict[str, str] | None:
+        """The columns of a table or view; None of a hidden node, and of a table that cannot be opened."""
+        if relation in world.views:
+            return {name.lower(): kind for name, kind, _ in world.views[relation].columns}
+        pinned = self._sources.get(relation)
+        if pinned is None or pinned.after is None:
+            return None
+        if relation not in self._columns:
+            fields = schema_of(pinned.after).fields
+            self._columns[relation] = {f.name.lower(): f.dataType.simpleString() for f in fields}
+        return self._columns[relation]
+
+    # -- doing it -----------------------------------------------------------------------------------------------------
+
+    def _renew(self, renewal: Renewal, view: ViewRecord, reason: str) -> None:
+        world = renewal.world
+        try:
+            definition = define(
+                self._session(), world, statement_of(world, view), self._locate,
+                lambda world, key: self._known_columns(world, view, key),
+            )  # fmt: skip
+            self._check_columns(view, definition.view)
+        except NotIncrementalError as problem:
+            renewal.broken[view.key] = problem
+            return
+        except PenstockError as problem:
+            renewal.broken[view.key] = self._no_longer_holds(world, view, problem)
+            return
+        old, new = world.nodes[view.key], definition.nodes[-1]
+        rebuild = _must_be_filled(old, new, self._differences(world, old))
+        new = replace(new, version=old.version)
+        kept = replace(definition.view, created_at=view.created_at)
+        definition = Definition(kept, (*definition.nodes[:-1], new), replaces=True)
+        frontiers = dict(world.frontiers)
+        if rebuild:
+            frontiers.pop(view.key, None)
+            if old.version is not None:
+                renewal.reasons[view.key] = reason
+        renewal.definitions[view.key] = definition
+        known = {node.name: world.nodes.get(node.name, node) if node.hidden else node for node in definition.nodes}
+        renewal.world = replace(
+            world, views={**world.views, view.key: kept}, nodes={**world.nodes, **known}, frontiers=frontiers
+        )
+
+    def _known_columns(self, world: World, view: ViewRecord, key: str) -> StructType:
+        """What the view knew of a relation, as that is now. What was added since is not the view's: SELECT * stays."""
+        pinned = self._sources.get(key)
+        after = pinned.after if pinned is not None else None
+        now = relation_schema(world, key) if after is None else schema_of(after)
+        by_name = {f.name.lower(): f for f in now.fields}
+        known = world.nodes[view.key].details["schemas"][key]
+        return StructType([by_name[name.lower()] for name in known if name.lower() in by_name])
+
+    @staticmethod
+    def _check_columns(before: ViewRecord, after: ViewRecord) -> None:
+        names = [name for name, _, _ in before.columns], [name for name, _, _ in after.columns]
+        if names[0] != names[1]:
+            raise DefinitionError(f"its columns would no longer be {', '.join(names[0])}")
+
+    def _no_longer_holds(self, world: World, view: ViewRecord, problem: PenstockError) -> PenstockError:
+        """What happened to the columns that the view reads, in the words of the user's tables."""
+        changes = []
+        for name in view.nodes:
+            for relation, column, now in self._differences(world, world.nodes[name]):
+                what = "is gone" if now is None else f"is now {now}"
+                changes.append(f"column {column!r} of {world.display_name(relation)!r} {what}")
+        told = "; ".join(dict.fromkeys(changes)) or "this version of Penstock plans it in another way"
+        return DefinitionError(
+            f"{told}, and the query no longer holds: {str(problem).rstrip('. ')}. Put the column back, or run CREATE "
+            "OR REPLACE MATERIALIZED VIEW with a query that fits; CASCADE at its end plans its readers again too."
+        )
+
+
+def _must_be_filled(old: NodeRecord, new: NodeRecord, differences: list[tuple[str, str, str | None]]) -> bool:
+    """Whether rows that were computed by the old plan are not those that the new one stands for."""
+    if any(now is not None for _, _, now in differences):
+        return True
+    same = (old.fingerprint, old.inputs, old.details["types"]) == (new.fingerprint, new.inputs, new.details["types"])
+    return not same or old.schema_json != new.schema_json

@@ -1,0 +1,25 @@
+"""The moments at which another process may come between, or this one may end: where tests listen.
+
+Whatever changes the catalog, a Delta log or files says so here first. Nobody listens but tests, which let other threads
+go first, pause, or end the process. No code may depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TRANSACTION = "transaction"
+"""A transaction on the catalog is about to begin."""
+COMMIT = "commit"
+"""A version of a node's table is about to be made."""
+DELETION = "deletion"
+"""Files are about to be deleted."""
+WAIT = "wait"
+"""A statement finds a view held by another and is about to wait."""
+
+listener: Callable[[str], None] | None = None
+
+
+def reached(point: str) -> None:
+    if listener is not None:
+        listener(point)
