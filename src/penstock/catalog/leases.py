@@ -48,6 +48,11 @@ class Patience:
     """What users call a node."""
 
 
+def identity() -> tuple[str, int]:
+    """What tells whether an owner still runs: its host and its process there."""
+    return socket.gethostname(), os.getpid()
+
+
 class Leases:
     """The leases of one piece of work: taken together, prolonged in the background, given back at the end.
 
@@ -64,7 +69,7 @@ class Leases:
         self._patience = patience
         self._expired = expired
         self._owner = uuid.uuid4().hex
-        self._host = socket.gethostname()
+        self._host, self._pid = identity()
         self._taken: set[str] = set()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -108,7 +113,7 @@ class Leases:
             if held and self._patience is not None:
                 return held
             connection.execute(delete(t.leases).where(t.leases.c.node.in_(free)))
-            mine = {"owner": self._owner, "host": self._host, "pid": os.getpid(), "expires_at": now() + _TERM}
+            mine = {"owner": self._owner, "host": self._host, "pid": self._pid, "expires_at": now() + _TERM}
             if free:
                 connection.execute(insert(t.leases), [{"node": node, **mine} for node in free])
         self._taken = set(free)

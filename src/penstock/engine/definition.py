@@ -23,7 +23,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import is_faithful
-from penstock.engine.relations import read_keys, run_query
+from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError
 from penstock.ivm import rules
@@ -61,7 +61,6 @@ from penstock.storage.reader import quoted, schema_of
 from penstock.storage.zset import WEIGHT, Delta, Rows
 
 Locate = Callable[[str, str], str]
-RESERVED = "__"
 _CHAR = re.compile(r"(?<!var)char\(")
 _FORBIDDEN = set(" ,;{}()\n\t=")
 

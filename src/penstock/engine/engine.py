@@ -178,8 +178,8 @@ class Engine:
         """Say what is being done. Whoever listens cannot stop it by failing."""
         try:
             self._progress(text)
-        except Exception:
-            _log.exception("a progress callback failed at %r", text)
+        except Exception as problem:
+            _log.warning("a progress callback failed at %r: %s: %s", text, type(problem).__name__, problem)
 
     def _vacuum_if_due(self, world: World) -> None:
         """What cannot be deleted today is tomorrow: the refresh stands."""
@@ -219,7 +219,8 @@ class Engine:
             lost = [replace(r, status=FAILED, action="SKIP", reason="LEASE_LOST", error=str(problem)) for r in reports]
             self._catalog.record([_history(r, before, started) for r in lost])
             return Report(lost, before.epoch)
-        self._leave_unused(before)
+        if moved.definitions:
+            self._leave_unused(before)
         return Report(reports, number)
 
     # -- defining -----------------------------------------------------------------------------------------------------
@@ -244,7 +245,10 @@ class Engine:
         leases = Leases(self._catalog, nodes, self._patience(world, f"filling {statement.name}"))
         with leases:
             current = self._catalog.world()
-            if not world.same_definitions(current, [*nodes, *_readers(world, key)]) or key in current.tables:
+            readers = _readers(world, key)
+            if key in current.tables or readers != _readers(current, key):
+                raise _Outdated
+            if not world.same_definitions(current, [*nodes, *readers]):
                 raise _Outdated
             with self._claimed(current, [definition]) as claimed:
                 (definition,) = claimed.definitions

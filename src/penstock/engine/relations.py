@@ -20,7 +20,10 @@ from penstock.errors import DefinitionError
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.reader import quoted, read_snapshot, schema_of
+
+RESERVED = "__"
+"""What the names of our own columns begin with."""
 
 
 def read_keys(world: World, query: str) -> tuple[str, ...]:
@@ -77,6 +80,11 @@ def published(spark: SparkSession, world: World, key: str) -> DataFrame:
         )
     columns = [name for name, _, _ in view.columns]
     return read_snapshot(spark, Snapshot(node.path, node.version), columns).select(*[quoted(c) for c in columns])
+
+
+def visible_columns(snapshot: Snapshot) -> list[str]:
+    """The columns of a view's table that are the view's; the others are state."""
+    return [field.name for field in schema_of(snapshot).fields if not field.name.startswith(RESERVED)]
 
 
 def newest(spark: SparkSession, world: World, key: str) -> DataFrame:

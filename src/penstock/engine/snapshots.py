@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.catalog import Catalog, Moment, NodeRecord, ViewRecord, World
-from penstock.engine.relations import late_rows, published, read_keys, run_query
+from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.sql.as_of import Past, find_past
@@ -70,9 +70,12 @@ class Reader:
         return read_snapshot(self.spark(), self._table(key))
 
     def _view(self, key: str) -> DataFrame:
-        world = self.moment.world
-        self._check_there(world.views[key], world.nodes[key])
-        return published(self.spark(), world, key)
+        """A view with the columns that it had then: it may have been replaced since."""
+        node = self.moment.world.nodes[key]
+        self._check_there(self.moment.world.views[key], node)
+        snapshot = Snapshot(node.path, node.version)
+        columns = visible_columns(snapshot)
+        return read_snapshot(self.spark(), snapshot, columns).select(*map(quoted, columns))
 
     def _check_there(self, view: ViewRecord, node: NodeRecord) -> None:
         if node.version is None:
@@ -159,8 +162,13 @@ def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until:
     old, new = first.world.nodes[key].version, last.world.nodes[key].version
     if old is None or new is None:
         raise NotFoundError(f"view {view.name!r} has no rows at epoch {since}: it was created or replaced later.")
-    columns = [column for column, _, _ in view.columns]
     before, after = Snapshot(world.nodes[key].path, old), Snapshot(world.nodes[key].path, new)
+    columns = visible_columns(after)
+    if visible_columns(before) != columns:
+        raise DefinitionError(
+            f"view {view.name!r} was replaced since epoch {since} and has other columns now: there is no change from "
+            "one to the other. Ask for the changes since a later epoch."
+        )
     try:
         change = read_change(spark, before, after, columns)
     except HistoryGone as problem:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -58,7 +59,7 @@ class NodePlan:
     def stateful(self) -> bool:
         return isinstance(self.body, STATEFUL)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         return fingerprint(self.body, self.outputs)
 
