@@ -11,7 +11,7 @@ from sqlalchemy import Column, Connection, DateTime, Table, delete, func, insert
 
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now, read_world, utc
-from penstock.errors import AlreadyExistsError, NotFoundError
+from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 
 _KEPT = (t.views, t.nodes, t.dependencies, t.view_nodes, t.frontiers)
 """In the order in which they can be filled."""
@@ -75,8 +75,7 @@ class Checkpoints:
     def get(self, name: str) -> Checkpoint:
         found = {checkpoint.name: checkpoint for checkpoint in self.all()}
         if name not in found:
-            known = ", ".join(found) or "none yet"
-            raise NotFoundError(f"there is no checkpoint {name!r}. Known are: {known}.")
+            raise NotFoundError(f"there is no checkpoint {name!r}. {nearest(name, found)}")
         return found[name]
 
     def drop(self, name: str) -> None:

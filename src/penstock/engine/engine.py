@@ -17,6 +17,7 @@ from penstock.catalog.records import LATE, late_names
 from penstock.engine.consistency import groups_of, hold_back, not_due, together
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
+from penstock.engine.relations import cycle
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
 from penstock.engine.session import Spark
 from penstock.engine.vacuum import vacuum_if_due, vacuum_views
@@ -190,11 +191,8 @@ class Engine:
         views = {**world.views, definition.view.key: definition.view}
         try:
             replace(world, views=views).views_graph().order()
-        except CycleError as cycle:
-            path = " -> ".join(world.display_name(name) for name in cycle.path)
-            raise DependencyError(
-                f"view {definition.view.name!r} would read itself: {path}. Change the query so that it does not."
-            ) from None
+        except CycleError as found:
+            raise cycle(definition.view.name, [world.display_name(name) for name in found.path]) from None
 
     def _check_readers(self, world: World, definition: Definition) -> None:
         """A view that others read keeps the columns that they read, with their types."""
