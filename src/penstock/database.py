@@ -415,7 +415,12 @@ class Database:
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
         world = self._catalog.world()
-        if statement.verb == "DESCRIBE" and world.resolve(statement.target) not in world.tables:
+        if not statement.writes and world.resolve(statement.target) not in world.tables:
+            if statement.verb != "DESCRIBE":
+                raise NotSupportedError(
+                    f"{statement.verb} is for tables, and {statement.target!r} is none. Use DESCRIBE MATERIALIZED VIEW "
+                    f"{statement.target} or SHOW REFRESH HISTORY FOR {statement.target}."
+                )
             return self._show(s.DescribeView(statement.text, statement.target))
         if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.vacuum(statement.target))
@@ -440,7 +445,7 @@ class Database:
     def _show(self, statement: s.Statement) -> DataFrame:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
         from penstock.engine.relations import as_frame, spark_plan
-        from penstock.observe import listings
+        from penstock.observe import creation, listings
 
         world = self._catalog.world()
         match statement:
@@ -460,6 +465,8 @@ class Database:
                 listing = listings.dependencies(world, statement.name)
             case s.ShowHistory():
                 listing = listings.history(world, self.history(statement.name, statement.limit))
+            case s.ShowCreate():
+                listing = creation.listing(world, statement)
             case s.DescribeView():
                 listing = listings.description(world, statement.name)
             case s.ExplainView():

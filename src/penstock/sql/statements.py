@@ -256,6 +256,14 @@ class DescribeView(Statement):
 
 
 @dataclass(frozen=True)
+class ShowCreate(Statement):
+    """SHOW CREATE TABLE or MATERIALIZED VIEW: the statement that makes it again."""
+
+    name: str
+    view: bool
+
+
+@dataclass(frozen=True)
 class ExplainView(Statement):
     name: str
 

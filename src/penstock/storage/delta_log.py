@@ -94,6 +94,15 @@ class Snapshot:
         return dict(self._table.metadata().configuration)
 
     @cached_property
+    def description(self) -> str | None:
+        found = self._table.metadata().description
+        return None if found is None else str(found)
+
+    @cached_property
+    def writer_features(self) -> frozenset[str]:
+        return frozenset(self._table.protocol().writer_features or ())
+
+    @cached_property
     def partition_columns(self) -> list[str]:
         return list(self._table.metadata().partition_columns)
 
