@@ -309,8 +309,8 @@ def _alter_view(cursor: Cursor) -> s.Statement:
     if cursor.take("RENAME", "TO"):
         other = cursor.name("the new name")
         raise NotSupportedError(
-            f"view {name!r} cannot be renamed: what reads it knows it by its name. SHOW CREATE MATERIALIZED VIEW {name} "
-            f"prints its statement: run that with the name {other}, then drop {name}."
+            f"view {name!r} cannot be renamed: what reads it knows it by its name. SHOW CREATE MATERIALIZED VIEW "
+            f"{name} prints its statement: run that with the name {other}, then drop {name}."
         )
     if cursor.token is None:
         raise cursor.error("expected REFRESH, REFRESH POLICY, TARGET LAG, CONSISTENCY, SUSPEND or RESUME")
