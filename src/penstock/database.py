@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog, HistoryRecord
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
-from penstock.engine.options import check_options, choice, emission, length, plain_name
+from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
 from penstock.engine.report import counted
+from penstock.engine.said import Said
 from penstock.errors import InternalError, NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
 from penstock.observe.explain import explain as explain_view
@@ -87,7 +88,7 @@ class Database:
         # A path may have characters that mean something in a URL.
         self._catalog = Catalog(catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}")
         self._given_spark = spark
-        self._progress = progress or (lambda text: None)
+        self._progress = Said(progress)
         self._closed = False
         self._rooms: tuple[Engine, SourceTables] | None = None
         self._spark: object = None
@@ -163,7 +164,9 @@ class Database:
         from penstock.sql.parser import parse
 
         self._check_open()
-        return self._run(parse(text))
+        statement = parse(text)
+        self._progress("running the statement")
+        return self._run(statement)
 
     def table(self, name: str, epoch: int | None = None) -> DataFrame:
         """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
@@ -216,6 +219,7 @@ class Database:
             statement = parse(name)
             if not isinstance(statement, s.CreateView):
                 raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
+            self._progress("planning")
             definition = self._engine.define(world, statement)
             return explain_view(world, definition.view, definition.nodes)
         view = world.views[world.view_key(name)]
@@ -227,11 +231,15 @@ class Database:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
-    def refresh(self, *names: str | Sequence[str], full: bool = False) -> Report:
-        """Bring views up to date, upstream first; without names all of them."""
+    def refresh(self, *names: str | Sequence[str], full: bool = False, wait: bool | str = False) -> Report:
+        """Bring views up to date, upstream first; without names all of them.
+
+        A view that another process is refreshing is skipped (``HELD_BY_ANOTHER``). With ``wait`` that is waited for, or
+        at most for a time such as ``wait="5 minutes"``.
+        """
         self._check_open()
         wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
-        return self._engine.refresh(wanted if names else None, full=full)
+        return self._engine.refresh(wanted if names else None, full=full, wait=patience(wait))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
@@ -39,6 +41,10 @@ from penstock.storage.view_table import delete_table
 from penstock.storage.view_table import restore as restore_table
 
 
+_LOOK_AGAIN = 0.5
+"""Seconds between two looks at a lease that is waited for."""
+
+
 class Engine:
     def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
         self._path = path
@@ -66,24 +72,34 @@ class Engine:
         return self.refresh([name], replayed=late)
 
     def refresh(
-        self, names: Iterable[str] | None = None, *, full: bool = False, replayed: Collection[str] = ()
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        full: bool = False,
+        replayed: Collection[str] = (),
+        wait: timedelta = timedelta(0),
     ) -> Report:
         """Refresh these views (all without names) with everything upstream and their groups, in one epoch.
 
-        ``full``: these views are recomputed; what comes with them is maintained.
+        ``full``: these views are recomputed; what comes with them is maintained. ``wait``: for how long another process
+        that refreshes some of them is waited for; then those are skipped.
         """
         world = self._catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
-        started = datetime.now(timezone.utc)
         nodes = _with_upstream(world, together(world, keys))
-        with Leases(self._catalog, nodes) as held:
+        with self._leases(nodes, wait) as held:
+            started = datetime.now(timezone.utc)
             current = _newest(world, self._catalog.world())
             periodic = any(view.options.every is not None for view in current.views.values())
             asked = full or replayed or not periodic
             waiting = set() if asked else not_due(current, self._catalog.changed_at())
             request = Request(nodes, recompute, held, waiting, replayed)
-            result = self._epoch(current).run(request, self._progress)
+            try:
+                result = self._epoch(current).run(request, self._progress)
+            except KeyboardInterrupt:
+                self._catalog.record(_interrupted(world, key, started) for key in world.views if key in nodes)
+                raise
             reports = hold_back(world, result, _view_reports(world, result))
             number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
         report = Report(reports, number)
@@ -99,6 +115,18 @@ class Engine:
                 report=report,
             )
         return report
+
+    @contextmanager
+    def _leases(self, nodes: Collection[str], wait: timedelta) -> Iterator[set[str]]:
+        """The leases on nodes, without those that others hold; these are waited for first."""
+        until = time.monotonic() + wait.total_seconds()
+        while True:
+            with Leases(self._catalog, nodes) as held:
+                if not held or time.monotonic() >= until:
+                    yield held
+                    return
+            self._progress("waiting for another process that is refreshing")
+            time.sleep(_LOOK_AGAIN)
 
     def _vacuum_if_due(self, world: World) -> None:
         """What cannot be deleted today is tomorrow: the refresh stands."""
@@ -413,4 +441,13 @@ def _history(result: Result, report: ViewReport, world: World, started: datetime
         result.number if result.number is not None else world.epoch, report.name.lower(), report.status,
         report.action, report.strategy, report.reason, report.rows_inserted, report.rows_deleted, report.seconds,
         started, report.error, report.details(),
+    )  # fmt: skip
+
+
+def _interrupted(world: World, key: str, started: datetime) -> HistoryRecord:
+    """The record of a view whose refresh was interrupted; nothing of it was published."""
+    seconds = (datetime.now(timezone.utc) - started).total_seconds()
+    return HistoryRecord(
+        world.epoch, key, FAILED, "SKIP", None, "INTERRUPTED", 0, 0, seconds, started,
+        "interrupted before anything was published. Refresh again.",
     )  # fmt: skip
