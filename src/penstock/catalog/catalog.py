@@ -67,9 +67,13 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             return [_history(row) for row in connection.execute(query).mappings()]
 
-    def last_refreshes(self) -> dict[str, HistoryRecord]:
-        """The newest history record of each view."""
+    def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
+        """The newest history record of each view; or of those that count, which looked at the view's sources."""
         newest = select(func.max(t.history.c.id)).group_by(t.history.c.view)
+        if that_saw_sources:
+            undone = select(t.epochs.c.id).where(t.epochs.c.published_at.is_(None))
+            saw = (t.history.c.status == "SUCCEEDED", t.history.c.action != "SKIP", t.history.c.epoch.not_in(undone))
+            newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
             return {row["view"]: _history(row) for row in rows}
