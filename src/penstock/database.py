@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog, HistoryRecord
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
+from penstock.catalog.connection import refusal
 from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
 from penstock.engine.report import counted
 from penstock.engine.said import Said
@@ -83,10 +84,10 @@ class Database:
             raise WarehouseError(
                 f"the warehouse {self.path!r} cannot be created: {problem.strerror}. Choose a directory you can write."
             ) from None
-        if not os.access(self.path, os.W_OK | os.X_OK):
-            raise WarehouseError(f"the warehouse {self.path!r} cannot be written. Choose a directory you can write.")
         # A path may have characters that mean something in a URL.
-        self._catalog = Catalog(catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}")
+        url = catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
+        self._refusal = refusal(self.path, url)
+        self._catalog = Catalog(url, self._refusal)
         self._given_spark = spark
         self._progress = Said(progress)
         self._closed = False
@@ -130,9 +131,11 @@ class Database:
             self._rooms = engine, SourceTables(lambda: spark.session, self._catalog, engine.locate)
         return self._rooms
 
-    def _check_open(self) -> None:
+    def _check_open(self, *, to_change: bool = False) -> None:
         if self._closed:
             raise PenstockError("this database is closed. Open it again with penstock.connect(path).")
+        if to_change and self._refusal:
+            raise WarehouseError(self._refusal)
 
     def close(self) -> None:
         """Close the warehouse; an embedded Spark stops with the last database that uses it."""
@@ -163,8 +166,8 @@ class Database:
         """Run one statement: a DataFrame for queries and SHOW, DESCRIBE, EXPLAIN; a small result for the rest."""
         from penstock.sql.parser import parse
 
-        self._check_open()
         statement = parse(text)
+        self._check_open(to_change=not statement.only_reads)
         self._progress("running the statement")
         return self._run(statement)
 
@@ -237,12 +240,13 @@ class Database:
         A view that another process is refreshing is skipped (``HELD_BY_ANOTHER``). With ``wait`` that is waited for, or
         at most for a time such as ``wait="5 minutes"``.
         """
-        self._check_open()
+        self._check_open(to_change=True)
         wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
         return self._engine.refresh(wanted if names else None, full=full, wait=patience(wait))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""
+        self._check_open(to_change=True)
         self._tables.register(plain_name(name), os.fspath(path))
 
     def create_view(
@@ -269,7 +273,7 @@ class Database:
         if_not_exists: bool = False,
     ) -> Report | None:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
-        self._check_open()
+        self._check_open(to_change=True)
         check_options(refresh, policy, target_lag)
         options = s.Options(
             choice("consistency", consistency), choice("schedule_policy", schedule_policy),
@@ -297,7 +301,7 @@ class Database:
 
     def _alter(self, change: s.AlterView) -> str | None:
         """Do it; gives a remark when it has no effect."""
-        self._check_open()
+        self._check_open(to_change=True)
         check_options(change.refresh or "MANUAL", change.policy or "AUTO", None)
         consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
         self._catalog.world().view_key(change.name)
@@ -311,7 +315,7 @@ class Database:
         """Change a setting of the warehouse."""
         from penstock.engine.settings import checked
 
-        self._check_open()
+        self._check_open(to_change=True)
         self._catalog.set_setting(*checked(name, value))
 
     def advance_watermark(self, name: str, moment: str | datetime) -> bool:
@@ -321,17 +325,17 @@ class Database:
         """
         from penstock.engine.snapshots import time_of
 
-        self._check_open()
+        self._check_open(to_change=True)
         return self._tables.advance_watermark(name, time_of(moment))
 
     def replay_late(self, name: str) -> Report:
         """Take the rows that came too late for a view after all, and refresh it."""
-        self._check_open()
+        self._check_open(to_change=True)
         return self._engine.replay_late(name)
 
     def checkpoint(self, name: str) -> int:
         """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
-        self._check_open()
+        self._check_open(to_change=True)
         return Checkpoints(self._catalog).add(plain_name(name)).epoch
 
     def checkpoints(self) -> list[Checkpoint]:
@@ -339,17 +343,17 @@ class Database:
         return Checkpoints(self._catalog).all()
 
     def drop_checkpoint(self, name: str) -> None:
-        self._check_open()
+        self._check_open(to_change=True)
         self._engine.drop_checkpoint(name)
 
     def restore(self, name: str) -> int:
         """Bring all views back to a checkpoint, in one step; gives the epoch that this is. Tables stay as they are."""
-        self._check_open()
+        self._check_open(to_change=True)
         return self._engine.restore(name)
 
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left of a view (of all); happens daily anyway."""
-        self._check_open()
+        self._check_open(to_change=True)
         return self._engine.vacuum(name)
 
     def settings(self) -> dict[str, str]:
@@ -362,7 +366,7 @@ class Database:
 
     def drop_view(self, name: str, cascade: bool = False) -> None:
         """Drop a view; with ``cascade`` also the views that read it."""
-        self._check_open()
+        self._check_open(to_change=True)
         self._engine.drop_view(name, cascade=cascade)
 
     # -- statements ---------------------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Table, delete, func, insert, make_url, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from penstock.catalog import tables as t
-from penstock.catalog.connection import open_engine
+from penstock.catalog.connection import open_engine, open_for_reading
 from penstock.catalog.records import (
     Frontier,
     HistoryRecord,
@@ -34,16 +34,22 @@ def now() -> datetime:
 
 
 class Catalog:
-    def __init__(self, url: str):
-        self._engine = open_engine(url)
-        self.url = self._engine.url.render_as_string(hide_password=True)
+    def __init__(self, url: str, refusal: str | None = None):
+        """``refusal``: what to say to whoever wants to write, in a catalog that can only be read."""
+        self._refusal = refusal
+        self._engine, self._copy = open_for_reading(url) if refusal else (open_engine(url), None)
+        self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
 
     def close(self) -> None:
         self._engine.dispose()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Connection]:
         """A transaction for this room's modules; a writer waits here for its turn."""
+        if writes and self._refusal:
+            raise WarehouseError(self._refusal)
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
