@@ -54,9 +54,7 @@ def test_a_wait_that_is_no_time_is_refused(run: Run, warehouse: Path) -> None:
     assert "a length of time" in refused.stderr
 
 
-def test_a_failure_counts_for_more_than_a_view_that_is_held(
-    run: Run, shop: penstock.Database, warehouse: Path
-) -> None:
+def test_a_failure_counts_for_more_than_a_view_that_is_held(run: Run, shop: penstock.Database, warehouse: Path) -> None:
     shop.create_view("numbers", "SELECT CAST(region AS INT) AS n FROM orders WHERE id > 2")
     shop.sql("INSERT INTO orders VALUES (3, 'none')")
     with Leases(shop._catalog, ["totals"]):

@@ -40,7 +40,6 @@ from penstock.storage.vacuum import Freed, leave
 from penstock.storage.view_table import delete_table
 from penstock.storage.view_table import restore as restore_table
 
-
 _LOOK_AGAIN = 0.5
 """Seconds between two looks at a lease that is waited for."""
 

@@ -26,9 +26,9 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.engine.said import Said
+from penstock.engine.versions import check_session, delta_package
 from penstock.errors import QueryError, SparkError
 
-DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JAVA_HELP = "Install it with 'sudo apt-get install openjdk-17-jre-headless' (macOS: 'brew install openjdk@17')."
 
 
@@ -44,7 +44,7 @@ def settings() -> dict[str, str]:
     return {
         "spark.master": f"local[{cores}]",
         "spark.app.name": "penstock",
-        "spark.jars.packages": DELTA_PACKAGE,
+        "spark.jars.packages": delta_package(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.host": "127.0.0.1",
@@ -235,6 +235,7 @@ class Spark:
                 "io.delta.sql.DeltaSparkSessionExtension and spark.sql.catalog.spark_catalog="
                 "org.apache.spark.sql.delta.catalog.DeltaCatalog (see delta.configure_spark_with_delta_pip)."
             )
+        check_session(self._given.version, self._given.conf.get("spark.jars.packages", "") or "")
         for name, value in EXACT_DATES.items():
             self._given.conf.set(name, value)
         return self._given

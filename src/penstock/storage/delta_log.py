@@ -124,6 +124,11 @@ class Snapshot:
         """How many rows the version has; a file that does not say so counts as large."""
         return sum(file.most for file in self.files)
 
+    @property
+    def size(self) -> int:
+        """The bytes of its data files."""
+        return sum(self.bounds.column("size_bytes").to_pylist())
+
     @cached_property
     def plain(self) -> bool:
         """Whether Spark's Parquet reader gives the rows that a Delta reader would, with ``deleted`` left out."""
