@@ -95,8 +95,8 @@ class _Launch:
 
     def run(self) -> Any:
         """PySpark's gateway to the JVM. In a thread: an interrupt must not lose the process that is being made."""
-        usual = java_gateway.Popen
-        java_gateway.Popen = self._popen
+        module: Any = java_gateway
+        usual, module.Popen = module.Popen, self._popen
         try:
             with ThreadPoolExecutor(1) as pool:
                 launched = pool.submit(java_gateway.launch_gateway, self._conf, self._output)
@@ -106,7 +106,7 @@ class _Launch:
                     self._abandon()
                     raise
         finally:
-            java_gateway.Popen = usual
+            module.Popen = usual
 
     def _popen(self, *command: Any, **options: Any) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(*command, **options)
