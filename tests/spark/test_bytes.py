@@ -33,3 +33,4 @@ def test_a_recomputed_view_says_how_much_it_read(db: penstock.Database, table: s
     for name in (*VIEWS, "full"):
         assert_fresh(db, name, "FULL")
         assert report[name].bytes_read >= size, f"{name} reads all of its table"
+        assert f"{report[name].bytes_read:,} bytes read" in str(db.explain(name))

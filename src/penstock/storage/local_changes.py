@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.storage.arrow import settled
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.clock import left_to_spark, moved
 from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, vectors_of
 from penstock.storage.log_replay import UnknownLog
