@@ -13,8 +13,10 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog, HistoryRecord
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
-from penstock.engine.options import check_options, choice, emission, length, plain_name
+from penstock.catalog.connection import refusal
+from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
 from penstock.engine.report import counted
+from penstock.engine.said import Said
 from penstock.errors import InternalError, NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
 from penstock.observe.explain import explain as explain_view
@@ -82,12 +84,12 @@ class Database:
             raise WarehouseError(
                 f"the warehouse {self.path!r} cannot be created: {problem.strerror}. Choose a directory you can write."
             ) from None
-        if not os.access(self.path, os.W_OK | os.X_OK):
-            raise WarehouseError(f"the warehouse {self.path!r} cannot be written. Choose a directory you can write.")
         # A path may have characters that mean something in a URL.
-        self._catalog = Catalog(catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}")
+        url = catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
+        self._refusal = refusal(self.path, url)
+        self._catalog = Catalog(url, self._refusal)
         self._given_spark = spark
-        self._progress = progress or (lambda text: None)
+        self._progress = Said(progress)
         self._closed = False
         self._rooms: tuple[Engine, SourceTables] | None = None
         self._spark: object = None
@@ -130,9 +132,11 @@ class Database:
             self._rooms = engine, tables
         return self._rooms
 
-    def _check_open(self) -> None:
+    def _check_open(self, *, to_change: bool = False) -> None:
         if self._closed:
             raise PenstockError("this database is closed. Open it again with penstock.connect(path).")
+        if to_change and self._refusal:
+            raise WarehouseError(self._refusal)
 
     def close(self) -> None:
         """Close the warehouse; an embedded Spark stops with the last database that uses it."""
@@ -163,8 +167,10 @@ class Database:
         """Run one statement: a DataFrame for queries and SHOW, DESCRIBE, EXPLAIN; a small result for the rest."""
         from penstock.sql.parser import parse
 
-        self._check_open()
-        return self._run(parse(text))
+        statement = parse(text)
+        self._check_open(to_change=not statement.only_reads)
+        self._progress("running the statement")
+        return self._run(statement)
 
     def table(self, name: str, epoch: int | None = None) -> DataFrame:
         """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
@@ -217,6 +223,7 @@ class Database:
             statement = parse(name)
             if not isinstance(statement, s.CreateView):
                 raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
+            self._progress("planning")
             definition = self._engine.define(world, statement)
             return explain_view(world, definition.view, definition.nodes)
         view = world.views[world.view_key(name)]
@@ -228,14 +235,19 @@ class Database:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
-    def refresh(self, *names: str | Sequence[str], full: bool = False) -> Report:
-        """Bring views up to date, upstream first; without names all of them."""
-        self._check_open()
+    def refresh(self, *names: str | Sequence[str], full: bool = False, wait: bool | str = False) -> Report:
+        """Bring views up to date, upstream first; without names all of them.
+
+        A view that another process is refreshing is skipped (``HELD_BY_ANOTHER``). With ``wait`` that is waited for, or
+        at most for a time such as ``wait="5 minutes"``.
+        """
+        self._check_open(to_change=True)
         wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
-        return self._engine.refresh(wanted if names else None, full=full)
+        return self._engine.refresh(wanted if names else None, full=full, wait=patience(wait))
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""
+        self._check_open(to_change=True)
         self._tables.register(plain_name(name), os.fspath(path))
 
     def create_view(
@@ -262,7 +274,7 @@ class Database:
         if_not_exists: bool = False,
     ) -> Report | None:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
-        self._check_open()
+        self._check_open(to_change=True)
         check_options(refresh, policy, target_lag)
         options = s.Options(
             choice("consistency", consistency), choice("schedule_policy", schedule_policy),
@@ -290,7 +302,7 @@ class Database:
 
     def _alter(self, change: s.AlterView) -> str | None:
         """Do it; gives a remark when it has no effect."""
-        self._check_open()
+        self._check_open(to_change=True)
         check_options(change.refresh or "MANUAL", change.policy or "AUTO", None)
         consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
         self._catalog.world().view_key(change.name)
@@ -304,7 +316,7 @@ class Database:
         """Change a setting of the warehouse."""
         from penstock.engine.settings import checked
 
-        self._check_open()
+        self._check_open(to_change=True)
         self._catalog.set_setting(*checked(name, value))
 
     def advance_watermark(self, name: str, moment: str | datetime) -> bool:
@@ -314,17 +326,17 @@ class Database:
         """
         from penstock.engine.snapshots import time_of
 
-        self._check_open()
+        self._check_open(to_change=True)
         return self._tables.advance_watermark(name, time_of(moment))
 
     def replay_late(self, name: str) -> Report:
         """Take the rows that came too late for a view after all, and refresh it."""
-        self._check_open()
+        self._check_open(to_change=True)
         return self._engine.replay_late(name)
 
     def checkpoint(self, name: str) -> int:
         """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
-        self._check_open()
+        self._check_open(to_change=True)
         return Checkpoints(self._catalog).add(plain_name(name)).epoch
 
     def checkpoints(self) -> list[Checkpoint]:
@@ -332,17 +344,17 @@ class Database:
         return Checkpoints(self._catalog).all()
 
     def drop_checkpoint(self, name: str) -> None:
-        self._check_open()
+        self._check_open(to_change=True)
         self._engine.drop_checkpoint(name)
 
     def restore(self, name: str) -> int:
         """Bring all views back to a checkpoint, in one step; gives the epoch that this is. Tables stay as they are."""
-        self._check_open()
+        self._check_open(to_change=True)
         return self._engine.restore(name)
 
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left of a view (of all); happens daily anyway."""
-        self._check_open()
+        self._check_open(to_change=True)
         return self._engine.vacuum(name)
 
     def settings(self) -> dict[str, str]:
@@ -355,7 +367,7 @@ class Database:
 
     def drop_view(self, name: str, cascade: bool = False) -> None:
         """Drop a view; with ``cascade`` also the views that read it."""
-        self._check_open()
+        self._check_open(to_change=True)
         self._engine.drop_view(name, cascade=cascade)
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -416,7 +428,12 @@ class Database:
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
         world = self._catalog.world()
-        if statement.verb == "DESCRIBE" and world.resolve(statement.target) not in world.tables:
+        if not statement.writes and world.resolve(statement.target) not in world.tables:
+            if statement.verb != "DESCRIBE":
+                raise NotSupportedError(
+                    f"{statement.verb} is for tables, and {statement.target!r} is none. Use DESCRIBE MATERIALIZED VIEW "
+                    f"{statement.target} or SHOW REFRESH HISTORY FOR {statement.target}."
+                )
             return self._show(s.DescribeView(statement.text, statement.target))
         if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.vacuum(statement.target))
@@ -441,7 +458,7 @@ class Database:
     def _show(self, statement: s.Statement) -> DataFrame:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
         from penstock.engine.relations import as_frame, spark_plan
-        from penstock.observe import listings
+        from penstock.observe import creation, listings
 
         world = self._catalog.world()
         match statement:
@@ -461,6 +478,8 @@ class Database:
                 listing = listings.dependencies(world, statement.name)
             case s.ShowHistory():
                 listing = listings.history(world, self.history(statement.name, statement.limit))
+            case s.ShowCreate():
+                listing = creation.listing(world, statement)
             case s.DescribeView():
                 listing = listings.description(world, statement.name)
             case s.ExplainView():

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+_MOST_NAMED = 20
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What to say behind an unknown name: the known one that it is nearest to, or else all of them.
+
+    >>> nearest("ordesr", ["Orders", "totals"])
+    "Did you mean 'Orders'?"
+    >>> nearest("sales", ["Orders", "totals"])
+    'Known are: Orders, totals.'
+    >>> nearest("orders", [])
+    'Known are: none yet.'
+    """
+    spelled = {one.lower(): one for one in names}
+    near = difflib.get_close_matches(name.lower(), spelled, 1)
+    if near:
+        return f"Did you mean {spelled[near[0]]!r}?"
+    listed = list(spelled.values())
+    more = ", .." if len(listed) > _MOST_NAMED else ""
+    return f"Known are: {', '.join(listed[:_MOST_NAMED]) or 'none yet'}{more}."
 
 
 class PenstockError(Exception):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import penstock
 
@@ -68,7 +72,29 @@ def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     _, errors = running.communicate()
     assert running.returncode == 130
-    assert errors == ""
+    assert errors == "interrupted\n"
+
+
+def test_ctrl_c_while_spark_starts_ends_it_at_once_and_is_in_the_history(stocked: Path, tmp_path: Path) -> None:
+    shutil.copytree(stocked, warehouse := tmp_path / "w")
+    command = [sys.executable, "-c", MAIN, "refresh", "--full", "totals", "-w", str(warehouse)]
+    environment = {**os.environ, "PENSTOCK_SPARK_LOG": "1"}
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    assert running.stderr is not None
+    while not (said := running.stderr.readline()).startswith(":: loading settings"):
+        assert said, "the JVM looks for Delta's jar before it can be talked to"
+    os.killpg(running.pid, signal.SIGINT)  # as the terminal does, to all of them
+    _, errors = running.communicate()
+    assert running.returncode == 130
+    assert errors.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in errors
+    with pytest.raises(ProcessLookupError):
+        os.killpg(running.pid, 0)  # no JVM is left
+    with penstock.connect(warehouse) as db:
+        newest = db.history("totals", 1)[0]
+        assert (newest.status, newest.action, newest.reason) == ("FAILED", "SKIP", "INTERRUPTED")
 
 
 def test_a_reader_that_leaves_early_is_no_error(stocked: Path) -> None:

@@ -35,6 +35,47 @@ def test_names_are_unique_and_unknown_ones_refused(t: penstock.Database) -> None
         t.refresh("w")
 
 
+def test_an_unknown_name_is_told_the_nearest_known_one(t: penstock.Database) -> None:
+    t.create_view("Totals", "SELECT k, SUM(x) AS s FROM t GROUP BY k")
+    t.checkpoint("january")
+    for statement, meant in (
+        ("SELECT * FROM total", "Totals"),
+        ("REFRESH MATERIALIZED VIEW tootals", "Totals"),
+        ("CREATE MATERIALIZED VIEW v AS SELECT * FROM Totls", "Totals"),
+        ("SET retension = '3 days'", "retention"),
+        ("RESTORE CHECKPOINT januray", "january"),
+        ("CREATE MATERIALIZED VIEW v PARTITIONED BY (key) AS SELECT k AS keys, x FROM t", "keys"),
+        ("ALTER TABLE t SET WATERMARK FOR kk AS kk - INTERVAL 1 SECOND", "k"),
+    ):
+        with pytest.raises(penstock.PenstockError, match=f"Did you mean '{meant}'\\?"):
+            t.sql(statement)
+    with pytest.raises(penstock.NotFoundError, match=r"no table or view 'customers'\. Known are: Totals, t\.$"):
+        t.table("customers")
+
+
+def test_statements_of_spark_that_are_not_ours_are_refused_with_the_next_step(t: penstock.Database) -> None:
+    t.create_view("v", "SELECT k FROM t")
+    for statement, told in (
+        ("ALTER MATERIALIZED VIEW v RENAME TO w", "SHOW CREATE MATERIALIZED VIEW v prints its statement"),
+        ("ALTER TABLE t RENAME TO u", "CREATE TABLE .. AS SELECT"),
+        ("SET spark.sql.ansi.enabled = false", r"penstock\.connect\(path, spark=session\)"),
+        ("SET TIME ZONE 'Europe/Berlin'", r"penstock\.connect\(path, spark=session\)"),
+        ("DESCRIBE HISTORY v", "SHOW REFRESH HISTORY FOR v"),
+        ("SHOW TBLPROPERTIES v", "DESCRIBE MATERIALIZED VIEW v"),
+    ):
+        with pytest.raises(penstock.NotSupportedError, match=told):
+            t.sql(statement)
+
+
+def test_describe_extended_tells_where_a_table_or_view_lies(t: penstock.Database, warehouse: Path) -> None:
+    t.create_view("v", "SELECT k FROM t")
+    for statement in ("DESCRIBE EXTENDED {}", "DESC TABLE EXTENDED {}", "describe formatted {}"):
+        for name, place in (("t", warehouse / "tables" / "t"), ("V", warehouse / "views" / "v")):
+            told = {row[0]: row[1] for row in t.sql(statement.format(name)).collect()}
+            assert str(place) in (told.get("Location"), told.get("# Location"))
+    assert t.sql("DESC HISTORY t").count() == 2
+
+
 def test_drop_respects_readers(t: penstock.Database, warehouse: Path) -> None:
     t.create_view("a", "SELECT k, SUM(x) AS s FROM t GROUP BY k HAVING SUM(x) > 0")
     t.create_view("b", "SELECT s FROM a")
@@ -54,8 +95,17 @@ def test_drop_respects_readers(t: penstock.Database, warehouse: Path) -> None:
 def test_replacing_keeps_the_graph_sound(t: penstock.Database) -> None:
     t.create_view("a", "SELECT k, x FROM t")
     t.create_view("b", "SELECT k, x AS y FROM a")
-    with pytest.raises(penstock.DependencyError, match="would read itself"):
+    with pytest.raises(penstock.DependencyError, match="'a' would read itself, which makes a cycle: a -> b -> a"):
         t.sql("CREATE OR REPLACE MATERIALIZED VIEW a AS SELECT k, y AS x FROM b")
+    for create in (
+        "CREATE MATERIALIZED VIEW c",
+        "CREATE OR REPLACE MATERIALIZED VIEW A",
+        "EXPLAIN CREATE MATERIALIZED VIEW c",
+    ):
+        name = create[-1]
+        with pytest.raises(penstock.DependencyError, match=f"'{name}' would read itself.* cycle: {name} -> {name}"):
+            t.sql(f"{create} AS SELECT k FROM t UNION ALL SELECT k FROM {name.upper()}")
+    assert t.sql("EXPLAIN CREATE MATERIALIZED VIEW c AS WITH c AS (SELECT k FROM t) SELECT k FROM c").count() > 0
     with pytest.raises(penstock.DependencyError, match="'b' reads its column 'x'"):
         t.sql("CREATE OR REPLACE MATERIALIZED VIEW a AS SELECT k FROM t")
     with pytest.raises(penstock.PenstockError, match="not created"):

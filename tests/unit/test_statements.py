@@ -43,11 +43,14 @@ def test_queries(text: str) -> None:
         ("RESTORE TABLE t TO VERSION AS OF 1", "RESTORE", "t", True),
         ("RESTORE t TO VERSION AS OF 1", "RESTORE", "t", True),
         ("VACUUM t RETAIN 0 HOURS", "VACUUM", "t", True),
-        ("DESCRIBE HISTORY t", "DESCRIBE", "t", True),
-        ("DESCRIBE DETAIL t", "DESCRIBE", "t", True),
+        ("DESCRIBE HISTORY t", "DESCRIBE HISTORY", "t", True),
+        ("DESCRIBE DETAIL t", "DESCRIBE DETAIL", "t", True),
+        ("DESC HISTORY t", "DESCRIBE HISTORY", "t", True),
+        ("DESCRIBE EXTENDED t", "DESCRIBE", "t", True),
+        ("DESC TABLE EXTENDED t", "DESCRIBE", "t", True),
         ("DESCRIBE TABLE t", "DESCRIBE", "t", True),
         ("DESC t", "DESCRIBE", "t", True),
-        ("SHOW TBLPROPERTIES t", "SHOW", "t", True),
+        ("SHOW TBLPROPERTIES t", "SHOW TBLPROPERTIES", "t", True),
     ],
 )
 def test_statements_on_a_table(text: str, verb: str, target: str, rows: bool) -> None:
@@ -56,7 +59,7 @@ def test_statements_on_a_table(text: str, verb: str, target: str, rows: bool) ->
     assert (statement.verb, statement.target, statement.returns_rows) == (verb, target, rows)
     start, end = statement.target_span
     assert statement.text[start:end].strip("`") == target
-    assert statement.writes == (verb not in ("DESCRIBE", "SHOW"))
+    assert statement.writes == (verb.split()[0] not in ("DESCRIBE", "SHOW"))
 
 
 def test_create_table() -> None:
@@ -178,6 +181,9 @@ def test_columns_named_like_clause_words(query: str, clauses: str) -> None:
         ("show refresh history limit 2", s.ShowHistory("", None, 2)),
         ("DESCRIBE MATERIALIZED VIEW v", s.DescribeView("", "v")),
         ("DESC MATERIALIZED VIEW v", s.DescribeView("", "v")),
+        ("DESCRIBE MATERIALIZED VIEW EXTENDED v", s.DescribeView("", "v")),
+        ("SHOW CREATE MATERIALIZED VIEW v", s.ShowCreate("", "v", True)),
+        ("show create table `my t`", s.ShowCreate("", "my t", False)),
         ("EXPLAIN MATERIALIZED VIEW v", s.ExplainView("", "v")),
         ("EXPLAIN SELECT 1", s.ExplainQuery("", "SELECT 1", "simple")),
         ("EXPLAIN EXTENDED SELECT 1", s.ExplainQuery("", "SELECT 1", "extended")),
@@ -187,6 +193,27 @@ def test_other_statements(text: str, statement: s.Statement) -> None:
     found = parse(text)
     assert type(found) is type(statement)
     assert {**vars(found), "text": ""} == vars(statement)
+
+
+@pytest.mark.parametrize(
+    ("text", "only_reads"),
+    [
+        ("SELECT 1", True),
+        ("SHOW CHECKPOINTS", True),
+        ("DESCRIBE t", True),
+        ("DESCRIBE HISTORY t", True),
+        ("EXPLAIN CREATE MATERIALIZED VIEW v AS SELECT 1 AS a", True),
+        ("CREATE MATERIALIZED VIEW v AS SELECT 1 AS a", False),
+        ("INSERT INTO t VALUES (1)", False),
+        ("OPTIMIZE t", False),
+        ("VACUUM", False),
+        ("SET retention = '1 day'", False),
+        ("ALTER TABLE t DROP WATERMARK", False),
+        ("REFRESH MATERIALIZED VIEW v", False),
+    ],
+)
+def test_whether_a_statement_changes_anything(text: str, only_reads: bool) -> None:
+    assert parse(text).only_reads == only_reads
 
 
 def test_explain_create() -> None:
@@ -220,7 +247,7 @@ def test_explain_create() -> None:
         ("DROP TABLE t CASCADE", 1, 14, "does not belong here"),
         ("REFRESH MATERIALIZED VIEW", 1, 26, "the name of the view"),
         ("ALTER MATERIALIZED VIEW v", 1, 26, "expected REFRESH"),
-        ("ALTER MATERIALIZED VIEW v RENAME TO w", 1, 27, "found 'RENAME'"),
+        ("ALTER MATERIALIZED VIEW v MOVE TO w", 1, 27, "found 'MOVE'"),
         ("SHOW REFRESH HISTORY LIMIT many", 1, 28, "a whole number"),
         ("SHOW DEPENDENCIES v", 1, 1, "expected SHOW DEPENDENCIES FOR"),
         ("SELECT 1;\n SELECT 2", 2, 2, "one statement at a time"),

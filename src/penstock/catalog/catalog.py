@@ -8,12 +8,12 @@ from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Table, delete, func, insert, make_url, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
 from penstock.catalog import tables as t
-from penstock.catalog.connection import open_engine
+from penstock.catalog.connection import open_engine, open_for_reading
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish
 from penstock.catalog.records import (
     Fence,
@@ -38,17 +38,23 @@ def now() -> datetime:
 
 
 class Catalog:
-    def __init__(self, url: str):
-        self._engine = open_engine(url)
-        self.url = self._engine.url.render_as_string(hide_password=True)
+    def __init__(self, url: str, refusal: str | None = None):
+        """``refusal``: what to say to whoever wants to write, in a catalog that can only be read."""
+        self._refusal = refusal
+        self._engine, self._copy = open_for_reading(url) if refusal else (open_engine(url), None)
+        self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
 
     def close(self) -> None:
         self._engine.dispose()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Connection]:
         """A transaction for this room's modules; a writer waits here for its turn."""
         points.reached(points.TRANSACTION)
+        if writes and self._refusal:
+            raise WarehouseError(self._refusal)
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
@@ -72,9 +78,13 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             return [_history(row) for row in connection.execute(query).mappings()]
 
-    def last_refreshes(self) -> dict[str, HistoryRecord]:
-        """The newest history record of each view."""
+    def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
+        """The newest history record of each view; or of those that count, which looked at the view's sources."""
         newest = select(func.max(t.history.c.id)).group_by(t.history.c.view)
+        if that_saw_sources:
+            undone = select(t.epochs.c.id).where(t.epochs.c.published_at.is_(None))
+            saw = (t.history.c.status == "SUCCEEDED", t.history.c.action != "SKIP", t.history.c.epoch.not_in(undone))
+            newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
             return {row["view"]: _history(row) for row in rows}

@@ -13,7 +13,7 @@ from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now, read_world, utc
 from penstock.catalog.publishing import check_fence, next_epoch
 from penstock.catalog.records import Fence
-from penstock.errors import AlreadyExistsError, NotFoundError
+from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 
 _KEPT = (t.views, t.nodes, t.dependencies, t.view_nodes, t.frontiers)
 """In the order in which they can be filled."""
@@ -77,8 +77,7 @@ class Checkpoints:
     def get(self, name: str) -> Checkpoint:
         found = {checkpoint.name: checkpoint for checkpoint in self.all()}
         if name not in found:
-            known = ", ".join(found) or "none yet"
-            raise NotFoundError(f"there is no checkpoint {name!r}. Known are: {known}.")
+            raise NotFoundError(f"there is no checkpoint {name!r}. {nearest(name, found)}")
         return found[name]
 
     def drop(self, name: str) -> None:

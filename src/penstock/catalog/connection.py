@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+from contextlib import suppress
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
-from sqlalchemy import Engine, create_engine, event, insert, inspect, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, make_url, select
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from penstock.catalog.migrations import migrate
 from penstock.catalog.tables import SCHEMA_VERSION, metadata, settings
@@ -16,11 +21,15 @@ _WRITE_LOCK = 7_361_120
 """The advisory lock of writers: any number that other programs on the same database do not use."""
 
 
-def open_engine(url: str) -> Engine:
+_READ_ONLY = {"mode": "ro", "uri": "true"}
+
+
+def open_engine(url: str | URL) -> Engine:
     """An engine on a catalog whose schema is the one this code knows; a new, empty database gets it."""
-    shown = re.sub(r"://([^:/@]*):[^@]*@", r"://\1:***@", url)
+    shown = re.sub(r"://([^:/@]*):[^@]*@", r"://\1:***@", str(url))
     try:
-        engine = create_engine(re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url))
+        given = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url) if isinstance(url, str) else url
+        engine = create_engine(given)
         if engine.dialect.name == "sqlite":
             _configure_sqlite(engine)
         else:
@@ -37,6 +46,47 @@ def open_engine(url: str) -> Engine:
             f"the catalog {shown!r} cannot be opened: {detail}. Check that the place exists and can be written."
         ) from None
     return engine
+
+
+def open_for_reading(url: str) -> tuple[Engine, TemporaryDirectory[str] | None]:
+    """An engine on a catalog that cannot be written; maybe on a copy of it, in a directory to delete afterwards.
+
+    SQLite writes beside a file in WAL mode even to read it, unless another process has just done so.
+    """
+    file = _sqlite_file(url)
+    if file is None:
+        return open_engine(url), None
+    with suppress(WarehouseError):
+        return open_engine(URL.create("sqlite", database=f"file:{quote(file)}", query=_READ_ONLY)), None
+    copy = TemporaryDirectory(prefix="penstock-catalog-")
+    name = os.path.join(copy.name, os.path.basename(file))
+    for part in ("", "-wal"):
+        if os.path.exists(file + part):
+            shutil.copyfile(file + part, name + part)
+    return open_engine(URL.create("sqlite", database=name)), copy
+
+
+def refusal(path: str, url: str) -> str | None:
+    """What to say to whoever wants to change a warehouse that can only be looked at; None if it can be changed."""
+    file = _sqlite_file(url)
+    made = file is None or os.path.exists(file)
+    if os.access(path, os.W_OK) and (file is None or not made or os.access(file, os.W_OK)):
+        return None
+    if not made:
+        raise WarehouseError(f"the warehouse {path!r} cannot be created: it is read-only. Choose another directory.")
+    return (
+        f"the warehouse {path!r} is read-only: it can be looked at, but not changed. "
+        "Change it where its directory and its catalog can be written."
+    )
+
+
+def _sqlite_file(url: str) -> str | None:
+    """The file of a catalog; None for one on a server."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return None  # which is told when it is opened
+    return parsed.database if parsed.get_backend_name() == "sqlite" else None
 
 
 def _configure_sqlite(engine: Engine) -> None:

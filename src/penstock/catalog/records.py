@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from penstock.errors import AlreadyExistsError, NotFoundError
+from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 from penstock.graph import Dag
 from penstock.sql.statements import USUAL, Options, Watermark
 
@@ -187,9 +187,8 @@ class World:
                 f"there is no {name!r}: rows come late for view {view.name!r} in several tables. "
                 f"Read {' or '.join(several)}."
             )
-        known = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
-        hint = f" Known are: {', '.join(known[:20])}." if known else " There are none yet."
-        raise NotFoundError(f"there is no table or view {name!r}.{hint}")
+        names = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
+        raise NotFoundError(f"there is no table or view {name!r}. {nearest(name, names)}")
 
     def view_key(self, name: str) -> str:
         """The key of a materialized view."""
@@ -197,8 +196,8 @@ class World:
         if key in self.tables:
             raise NotFoundError(f"{name!r} is a table, not a materialized view.")
         if key not in self.views:
-            known = ", ".join(v.name for v in self.views.values()) or "none yet"
-            raise NotFoundError(f"there is no materialized view {name!r}. Known are: {known}.")
+            names = [view.name for view in self.views.values()]
+            raise NotFoundError(f"there is no materialized view {name!r}. {nearest(name, names)}")
         return key
 
     def display_name(self, key: str) -> str:

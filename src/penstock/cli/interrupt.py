@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _POLL = 0.2
 
 
-def interruptible(database: Database, work: Callable[[], None]) -> None:
+def interruptible(database: Database, work: Callable[[], object]) -> None:
     """Do the work in a thread. Ctrl-C cancels its Spark jobs until it has ended; then KeyboardInterrupt goes on up."""
     failures: list[BaseException] = []
     ended = threading.Event()  # an interrupted Thread.join takes the thread for dead (Python before 3.12)

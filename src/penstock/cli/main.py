@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +20,7 @@ from penstock.errors import PenstockError
 
 
 class Commands(TyperGroup):
-    """The commands. An error that Penstock raises on purpose becomes a message and the exit code 1."""
+    """The commands. An error that Penstock raises on purpose becomes a message and the exit code 1, Ctrl-C 130."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -29,6 +28,9 @@ class Commands(TyperGroup):
         except PenstockError as problem:
             say_problem(problem)
             raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            say_hint("interrupted")
+            raise typer.Exit(130) from None
 
 
 app = typer.Typer(
@@ -68,8 +70,4 @@ for command in (sql, refresh, status, graph, history, explain, checkpoint, resto
 def main() -> None:
     # Libraries below log what they also raise; py4j writes whole stacks when Ctrl-C comes in the midst of a call.
     logging.getLogger().addHandler(logging.NullHandler())
-    try:
-        app(prog_name="penstock")
-    except KeyboardInterrupt:
-        say_hint("interrupted")
-        sys.exit(130)
+    app(prog_name="penstock")

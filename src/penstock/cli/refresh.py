@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from penstock.cli.output import cell, out, plain_table, print_json, print_table, say_error
+from penstock.cli.output import cell, out, plain_table, print_json, print_table, say_error, say_hint
 from penstock.cli.show import ACTION_STYLES, NO_TABLES, NO_VIEWS, STATUS_STYLES, count, styled
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.errors import RefreshError
 
 if TYPE_CHECKING:
     from penstock.engine.report import ViewReport
+
+HELD = 3
+"""The exit code when views were left to another process."""
 
 
 def refresh(
@@ -24,17 +27,27 @@ def refresh(
         list[str] | None, typer.Argument(metavar="VIEW", help="The views; all without.", show_default=False)
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Recompute the views from all rows.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for another process that is refreshing some of the views.")
+    ] = False,
+    wait_for: Annotated[
+        str | None, typer.Option("--wait-for", metavar="TIME", help="The same, but at most so long: '5 minutes'.")
+    ] = None,
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Bring views, and the views that they read, up to date. The exit code is 1 when a view failed."""
+    """Bring views, and the views that they read, up to date.
+
+    The exit code is 0 when all of them are, 1 when a view failed, and 3 when none failed but some were skipped because
+    another process is refreshing them (see --wait).
+    """
     with opened(place_of(context, warehouse, catalog)) as (database, progress):
         nodes = database.graph().nodes
         report: Mapping[str, Any]
         try:
             with progress.during("refreshing"):
-                report = database.refresh(*(views or ()), full=full)
+                report = database.refresh(*(views or ()), full=full, wait=wait_for or wait)
         except RefreshError as problem:
             report = problem.report
     reports: list[ViewReport] = list(report.values())
@@ -49,6 +62,15 @@ def refresh(
         say_error(f"view {view.name!r} failed to refresh: {view.error}")
     if failed:
         raise typer.Exit(1)
+    leave_if_held(reports)
+
+
+def leave_if_held(reports: Iterable[ViewReport]) -> None:
+    """Say which views were left to another process, if any, and leave with the exit code for that."""
+    held = ", ".join(repr(view.name) for view in reports if view.reason == "HELD_BY_ANOTHER")
+    if held:
+        say_hint(f"not refreshed: {held}, since another process is at it. 'penstock refresh --wait' waits for it.")
+        raise typer.Exit(HELD)
 
 
 def report_table(reports: Iterable[ViewReport]) -> Table:

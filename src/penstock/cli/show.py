@@ -45,7 +45,7 @@ NO_VIEWS = (
 def status(
     context: typer.Context, json: JsonOption = False, warehouse: WarehouseOption = None, catalog: CatalogOption = None
 ) -> None:
-    """Show how each view is maintained and how it stands."""
+    """Show how each view is maintained, how it stands, and what it has not seen yet of what it reads."""
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         views = database.status()
         empty = not database.graph().nodes
@@ -122,15 +122,15 @@ def explain(
 
 
 def _status_table(views: Iterable[ViewStatus], now: datetime) -> Table:
-    table = plain_table("view", "reads", "maintained", "last refresh", "when", "seconds", right=("seconds",))
+    table = plain_table("view", "reads", "maintained", "last refresh", "when", "data as of", "behind")
     for view in views:
         how = Text("incrementally", style="green") if view.incremental else Text(f"full: {view.reason}", style="yellow")
         if view.policy not in ("AUTO", "FULL"):
             how.append(f" ({view.policy})")
-        seconds = None if view.last_seconds is None else f"{view.last_seconds:.2f}"
         table.add_row(
             cell(view.name, "bold"), cell(", ".join(view.reads)), how, _last_refresh(view),
-            cell(_ago(view.last_refresh, now)), cell(seconds),
+            cell(_ago(view.last_refresh, now)), cell(view.data_time and _clock(view.data_time, now)),
+            cell(view.behind_in_words(), "yellow"),
         )  # fmt: skip
     return table
 

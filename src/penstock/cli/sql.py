@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.output import out, print_json, print_table
+from penstock.cli.refresh import leave_if_held
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
 from penstock.errors import PenstockError, RefreshError, SqlError
 from penstock.sql.lexer import position
@@ -17,6 +18,7 @@ from penstock.sql.lexer import position
 if TYPE_CHECKING:
     from penstock.cli.progress import Progress
     from penstock.database import Database, Done
+    from penstock.engine.report import ViewReport
 
 SHOWN_ROWS = 100
 
@@ -60,7 +62,8 @@ def sql(
             raise SqlError("there is no statement to run.")
         return
     with opened(place, create=True) as (database, progress):
-        script.run(database, progress, limit, json)
+        refreshed = script.run(database, progress, limit, json)
+    leave_if_held(refreshed)
 
 
 def _read(statements: str | None, file: str | None) -> tuple[str, str]:
@@ -93,14 +96,17 @@ class Script:
             except PenstockError as problem:
                 raise PenstockError(f"{self._where(number)}{problem}") from None
 
-    def run(self, database: Database, progress: Progress, limit: int | None, json: bool) -> None:
+    def run(self, database: Database, progress: Progress, limit: int | None, json: bool) -> list[ViewReport]:
+        """Run them all; gives what became of the views that were to be refreshed."""
+        refreshed: list[ViewReport] = []
         for number, piece in enumerate(self.pieces):
             try:
-                run_statement(database, progress, piece, limit, json)
+                refreshed += run_statement(database, progress, piece, limit, json)
             except RefreshError:
                 raise
             except PenstockError as problem:
                 raise PenstockError(f"{self._where(number)}{problem}") from None
+        return refreshed
 
     def _where(self, number: int) -> str:
         if len(self.pieces) == 1 and not self._source:
@@ -115,8 +121,8 @@ class Script:
 
 def run_statement(
     database: Database, progress: Progress, text: str, limit: int | None, json: bool, timed: bool = False
-) -> None:
-    """Run one statement and print what it gives; ``timed`` says how long it took, too."""
+) -> list[ViewReport]:
+    """Run one statement and print what it gives; ``timed`` says how long it took, too. Gives what it refreshed."""
     from penstock.cli.rows import fetch, fetch_json
     from penstock.database import Done
 
@@ -134,6 +140,7 @@ def run_statement(
     else:
         print_table(rows.table())
         out().print(f"({rows.caption()}{', ' if took else ''}{took})", style="dim")
+    return list(result.report.values()) if isinstance(result, Done) and result.report is not None else []
 
 
 def _print_done(done: Done, json: bool, took: str) -> None:

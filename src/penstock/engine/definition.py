@@ -25,7 +25,7 @@ from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import is_faithful
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.session import clean_message
-from penstock.errors import DefinitionError, NotIncrementalError, QueryError
+from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
@@ -76,7 +76,7 @@ def define(
 
     ``schema`` gives the columns of what the query reads, if they are not simply those that it has now.
     """
-    reads = read_keys(world, statement.query)
+    reads = read_keys(world, statement.query, statement.name)
     for key in reads:
         if key not in world.tables and key not in world.views:
             raise DefinitionError(f"view {statement.name!r} cannot read {key!r}, which are rows that came late.")
@@ -139,7 +139,7 @@ def _placement(statement: CreateView, columns: list[StructField]) -> Placement:
         about = f"view {statement.name!r}: {clause}"
         for name in names:
             if name.lower() not in known:
-                raise DefinitionError(f"{about} names {name!r}, which is none of its columns ({', '.join(known)}).")
+                raise DefinitionError(f"{about} names {name!r}, which is none of its columns. {nearest(name, known)}")
             kind = known[name.lower()].dataType
             if clause == "PARTITIONED BY" and kind.simpleString() not in _PARTITION_TYPES:
                 raise DefinitionError(

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
+from penstock import points
 from penstock.catalog import (
     Catalog,
     Definition,
@@ -34,6 +36,7 @@ from penstock.engine.claims import Claims
 from penstock.engine.consistency import groups_of, hold_back, not_due, together
 from penstock.engine.definition import define, statement_of
 from penstock.engine.epoch import Epoch, Request, Result
+from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
 from penstock.engine.session import Spark
@@ -74,6 +77,10 @@ class _Outdated(Exception):
         self.nodes = set(nodes)
 
 
+class _Held(Exception):
+    """Another process is refreshing some of the views, and may be waited for."""
+
+
 def _attempts(attempt: Callable[[set[str]], _T], what: str) -> _T:
     """Try until the definitions that the work is based on hold still while the leases are taken.
 
@@ -93,6 +100,10 @@ def _require(leases: Leases, held: Collection[str], nodes: Iterable[str]) -> Non
     missing = set(nodes) - leases.fence.nodes - set(held)
     if missing:
         raise _Outdated(missing)
+
+
+_LOOK_AGAIN = 0.5
+"""Seconds between two looks at a lease that is waited for."""
 
 
 class Engine:
@@ -122,23 +133,42 @@ class Engine:
         return self.refresh([name], replayed=late)
 
     def refresh(
-        self, names: Iterable[str] | None = None, *, full: bool = False, replayed: Collection[str] = ()
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        full: bool = False,
+        replayed: Collection[str] = (),
+        wait: timedelta = timedelta(0),
     ) -> Report:
         """Refresh these views (all without names) with everything upstream and their groups, in one epoch.
 
-        ``full``: these views are recomputed; what comes with them is maintained.
+        ``full``: these views are recomputed; what comes with them is maintained. ``wait``: for how long another process
+        that refreshes some of them is waited for; then those are skipped.
         """
         wanted = None if names is None else list(names)
-        report, world = _attempts(lambda also: self._refreshed(wanted, full, replayed, also), "the views")
+        until = time.monotonic() + wait.total_seconds()
+        while True:
+            try:
+                report, world = _attempts(
+                    lambda also: self._refreshed(wanted, full, replayed, until, also), "the views"
+                )
+                break
+            except _Held:
+                self.tell("waiting for another process that is refreshing")
+                points.reached(points.WAIT)
+                time.sleep(_LOOK_AGAIN)
         self._vacuum_if_due(world)
         if report.failed:
             raise _failure(report)
         return report
 
     def _refreshed(
-        self, names: list[str] | None, full: bool, replayed: Collection[str], also: Collection[str]
+        self, names: list[str] | None, full: bool, replayed: Collection[str], until: float, also: Collection[str]
     ) -> tuple[Report, World]:
-        """One attempt; ``_Outdated`` if definitions changed between a first look and having the leases."""
+        """One attempt; ``_Outdated`` if definitions changed between a first look and having the leases.
+
+        ``_Held`` if another process has some of them and there is time to wait for it.
+        """
         world = self._catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         started = datetime.now(timezone.utc)
@@ -146,6 +176,8 @@ class Engine:
         nodes = [*_with_upstream(world, scope), *also]
         leases = Leases(self._catalog, nodes)
         with leases as held:
+            if held and time.monotonic() < until:
+                raise _Held
             current = self._catalog.world()
             added = names is None and world.views.keys() != current.views.keys()
             if added or not world.same_definitions(current, nodes):
@@ -168,7 +200,11 @@ class Engine:
                 broken=renewal.broken_nodes(),
             )
             with self._claimed(current, renewal.definitions.values()) as claimed:
-                result = self._epoch(claimed.world(amended), sources, leases).run(request, self.tell)
+                try:
+                    result = self._epoch(claimed.world(amended), sources, leases).run(request, self.tell)
+                except KeyboardInterrupt:
+                    self._catalog.record(_interrupted(amended, key, started) for key in amended.views if key in nodes)
+                    raise
                 reports = hold_back(amended, result, _view_reports(amended, result))
                 done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
@@ -339,11 +375,8 @@ class Engine:
         views = {**world.views, definition.view.key: definition.view}
         try:
             replace(world, views=views).views_graph().order()
-        except CycleError as cycle:
-            path = " -> ".join(world.display_name(name) for name in cycle.path)
-            raise DependencyError(
-                f"view {definition.view.name!r} would read itself: {path}. Change the query so that it does not."
-            ) from None
+        except CycleError as found:
+            raise cycle(definition.view.name, [world.display_name(name) for name in found.path]) from None
 
     def _check_readers(self, world: World, definition: Definition) -> None:
         """A view that others read keeps the columns that they read, with their types."""
@@ -592,4 +625,13 @@ def _history(report: ViewReport, world: World, started: datetime) -> HistoryReco
     return HistoryRecord(
         world.epoch, report.name.lower(), report.status, report.action, report.strategy, report.reason,
         report.rows_inserted, report.rows_deleted, report.seconds, started, report.error, report.details(),
+    )  # fmt: skip
+
+
+def _interrupted(world: World, key: str, started: datetime) -> HistoryRecord:
+    """The record of a view whose refresh was interrupted; nothing of it was published."""
+    seconds = (datetime.now(timezone.utc) - started).total_seconds()
+    return HistoryRecord(
+        world.epoch, key, FAILED, "SKIP", None, "INTERRUPTED", 0, 0, seconds, started,
+        "interrupted before anything was published. Refresh again.",
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Mark, Seen, TableRecord, World
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, nearest
 from penstock.graph.watermarks import advanced
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import HistoryGone, Snapshot
@@ -28,7 +28,8 @@ def check_column(table: str, snapshot: Snapshot, column: str) -> str:
             if kind not in _TIMES:
                 raise DefinitionError(f"table {table!r}: the watermark's column {column!r} is {kind}, not a timestamp.")
             return field.name
-    raise DefinitionError(f"table {table!r} has no column {column!r} for a watermark.")
+    columns = nearest(column, schema_of(snapshot).names)
+    raise DefinitionError(f"table {table!r} has no column {column!r} for a watermark. {columns}")
 
 
 class Watermarks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 from penstock.engine.settings import checked
 from penstock.errors import DefinitionError, NotSupportedError
@@ -30,6 +31,13 @@ def length(name: str, text: str | None) -> int | None:
     if text is not None and micros is None:
         raise DefinitionError(f"{name} is a length of time such as '5 seconds', not {text!r}.")
     return micros
+
+
+def patience(wait: bool | str) -> timedelta:
+    """How long to wait for another process: as long as it takes, a length of time, or not at all."""
+    if isinstance(wait, bool):
+        return timedelta.max if wait else timedelta(0)
+    return timedelta(microseconds=length("wait", wait) or 0)
 
 
 def choice(name: str, value: str | None) -> str | None:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from penstock.catalog import World
 from penstock.engine.session import spark_errors
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, DependencyError
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
@@ -26,9 +26,20 @@ RESERVED = "__"
 """What the names of our own columns begin with."""
 
 
-def read_keys(world: World, query: str) -> tuple[str, ...]:
-    """The keys of what a query reads."""
-    return tuple(world.resolve(name) for name in table_names(parse_query(query)))
+def read_keys(world: World, query: str, view: str | None = None) -> tuple[str, ...]:
+    """The keys of what a query, maybe that of a view, reads."""
+    names = table_names(parse_query(query))
+    if view is not None and view.lower() in {name.lower() for name in names}:
+        raise cycle(view, [view, view])
+    return tuple(world.resolve(name) for name in names)
+
+
+def cycle(view: str, path: Sequence[str]) -> DependencyError:
+    """The error of a view that would read itself; the path begins and ends at the same name."""
+    return DependencyError(
+        f"view {view!r} would read itself, which makes a cycle: {' -> '.join(path)}. "
+        "Change the query so that it does not."
+    )
 
 
 class TempViews:

@@ -20,15 +20,15 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from penstock.engine.said import Said
+from penstock.engine.versions import check_session, delta_package
 from penstock.errors import QueryError, SparkError
 
-DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 JAVA_HELP = "Install it with 'sudo apt-get install openjdk-17-jre-headless' (macOS: 'brew install openjdk@17')."
 
 
@@ -44,7 +44,7 @@ def settings() -> dict[str, str]:
     return {
         "spark.master": f"local[{cores}]",
         "spark.app.name": "penstock",
-        "spark.jars.packages": DELTA_PACKAGE,
+        "spark.jars.packages": delta_package(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.host": "127.0.0.1",
@@ -84,6 +84,42 @@ def spark_log_is_wanted() -> bool:
     return os.environ.get("PENSTOCK_SPARK_LOG", "") not in ("", "0")
 
 
+class _Launch:
+    """A JVM on its way. PySpark gives its process away only when it has connected to it, which takes as long as
+    fetching Delta's jar does; to end it before that, it is caught where PySpark makes it."""
+
+    def __init__(self, conf: SparkConf, output: dict[str, Any]):
+        self._conf, self._output = conf, output
+        self._process: subprocess.Popen[bytes] | None = None
+        self._abandoned = False
+
+    def run(self) -> Any:
+        """PySpark's gateway to the JVM. In a thread: an interrupt must not lose the process that is being made."""
+        module: Any = java_gateway
+        usual, module.Popen = module.Popen, self._popen
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                launched = pool.submit(java_gateway.launch_gateway, self._conf, self._output)
+                try:
+                    return launched.result()
+                except KeyboardInterrupt:
+                    self._abandon()
+                    raise
+        finally:
+            module.Popen = usual
+
+    def _popen(self, *command: Any, **options: Any) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(*command, **options)
+        if self._abandoned:
+            self._process.kill()
+        return self._process
+
+    def _abandon(self) -> None:
+        self._abandoned = True
+        if self._process is not None:
+            self._process.kill()
+
+
 class _Embedded:
     """The one embedded Spark of this process."""
 
@@ -121,27 +157,17 @@ class _Embedded:
             self._log = tempfile.NamedTemporaryFile("w+", prefix="penstock-spark-", suffix=".log")  # noqa: SIM115
             output = {"stdout": self._log, "stderr": self._log}
         try:
-            self._launch(conf, output)
+            self._gateway = _Launch(conf, output).run()
             self._session = SparkSession(SparkContext(conf=conf, gateway=self._gateway))
         except (PySparkException, Py4JError, OSError) as problem:
             detail = self._last_words() or str(problem)
             self.stop()
             raise SparkError(f"Spark did not start: {detail}") from None
         except BaseException:
-            self.stop()
+            self.stop(at_once=True)
             raise
         if not spark_log_is_wanted():
             self._session.sparkContext.setLogLevel("OFF")
-
-    def _launch(self, conf: SparkConf, output: dict[str, Any]) -> None:
-        """Start the JVM in a thread: an interrupt here must not lose the process that is being made."""
-        with ThreadPoolExecutor(1) as pool:
-            launched = pool.submit(launch_gateway, conf, output)
-            try:
-                self._gateway = launched.result()
-            except KeyboardInterrupt:
-                self._gateway = launched.result()
-                raise
 
     def _last_words(self) -> str:
         if self._log is None:
@@ -151,10 +177,12 @@ class _Embedded:
             lines = [line.strip() for line in log if re.search(r"error|exception|unresolved", line, re.IGNORECASE)]
         return lines[0] if lines else ""
 
-    def stop(self) -> None:
-        """Stop Spark and its JVM; nothing of it is left running."""
+    def stop(self, *, at_once: bool = False) -> None:
+        """Stop Spark and its JVM; nothing of it is left running. ``at_once``: whatever it is doing."""
         session, self._session = self._session, None
         gateway, self._gateway = self._gateway, None
+        if at_once and gateway is not None:
+            gateway.proc.kill()
         with suppress(Py4JError, OSError):  # a JVM that died has nothing to stop
             if session is not None:
                 session.stop()
@@ -182,11 +210,11 @@ atexit.register(_embedded.stop)
 class Spark:
     """A database's way to Spark: the caller's session, or a share in the embedded one."""
 
-    def __init__(self, given: SparkSession | None, notify: Callable[[str], None] | None = None):
+    def __init__(self, given: SparkSession | None, said: Said | None = None):
         quiet_python_loggers()
         self._given = given
         self._session: SparkSession | None = None
-        self._notify = notify or (lambda text: None)
+        self._said = said or Said()
 
     @property
     def session(self) -> SparkSession:
@@ -207,13 +235,14 @@ class Spark:
                 "io.delta.sql.DeltaSparkSessionExtension and spark.sql.catalog.spark_catalog="
                 "org.apache.spark.sql.delta.catalog.DeltaCatalog (see delta.configure_spark_with_delta_pip)."
             )
+        check_session(self._given.version, self._given.conf.get("spark.jars.packages", "") or "")
         for name, value in EXACT_DATES.items():
             self._given.conf.set(name, value)
         return self._given
 
     def _embedded_session(self) -> SparkSession:
-        self._notify("starting Spark")
-        return _embedded.acquire()
+        with self._said.instead("starting Spark"):
+            return _embedded.acquire()
 
     def close(self) -> None:
         if self._session is not None and self._given is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, nearest
 from penstock.graph.groups import FASTEST, SLOWEST
 from penstock.sql.intervals import microseconds
 from penstock.sql.statements import ATOMIC, NONE
@@ -50,7 +50,7 @@ def checked(name: str, value: str) -> tuple[str, str]:
     """A setting's name and value as they are kept."""
     setting = SETTINGS.get(name.lower())
     if setting is None:
-        raise DefinitionError(f"there is no setting {name!r}. Known are: {', '.join(SETTINGS)}.")
+        raise DefinitionError(f"there is no setting {name!r}. {nearest(name, SETTINGS)}")
     if not setting.choices:
         if microseconds(value) is None:
             raise DefinitionError(f"the setting {name!r} is a length of time such as '7 days', not {value!r}.")

@@ -266,7 +266,10 @@ def _has_alias(statement: TableStatement) -> bool:
 def _refuse_rename(statement: TableStatement) -> None:
     rest = Cursor(statement.text[statement.target_span[1] :])
     if rest.at("RENAME", "TO"):
-        raise NotSupportedError(f"table {statement.target!r} cannot be renamed: views know it by its name.")
+        raise NotSupportedError(
+            f"table {statement.target!r} cannot be renamed: views know it by its name. Make a table of the new name, "
+            f"such as CREATE TABLE .. AS SELECT * FROM {statement.target}."
+        )
 
 
 def _by_path(path: str) -> str:

@@ -87,10 +87,10 @@ class Explanation:
 def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a refresh cost, line by line."""
     jobs = "1 Spark job" if details["jobs"] == 1 else f"{details['jobs']} Spark jobs"
-    lines = [
-        ("spent", f"{phases(details)}; {jobs}"),
-        ("moved", f"{details['bytes_read']:,} bytes read, {details['bytes_written']:,} written"),
-    ]
+    lines = [("spent", f"{phases(details)}; {jobs}")]
+    moved = {"read": details["bytes_read"], "written": details["bytes_written"]}
+    if any(moved.values()):
+        lines.append(("moved", ", ".join(f"{size:,} bytes {how}" for how, size in moved.items() if size)))
     if details.get("weighed"):
         ways = [f"{rows:,} by {strategy}" for strategy, rows in sorted(details["weighed"].items())]
         took = f"; writing took {details['wrote']:.2f} s" if "wrote" in details else ""

@@ -35,12 +35,13 @@ def tables(world: World) -> Listing:
 
 def views(statuses: Iterable[ViewStatus]) -> Listing:
     rows = [
-        (v.name, v.refresh, v.policy, v.incremental, v.reason, v.last_action, v.last_status, v.last_refresh)
+        (v.name, v.refresh, v.policy, v.incremental, v.reason, v.last_action, v.last_status, v.last_refresh,
+         v.data_time, v.behind_in_words() or None, v.location)
         for v in statuses
-    ]
+    ]  # fmt: skip
     return Listing(
         "name STRING, refresh STRING, policy STRING, incremental BOOLEAN, reason STRING, last_action STRING, "
-        "last_status STRING, last_refresh TIMESTAMP",
+        "last_status STRING, last_refresh TIMESTAMP, data_time TIMESTAMP, behind STRING, location STRING",
         rows,
     )
 

@@ -1,12 +1,15 @@
-"""The state of every view in one line each, from the catalog alone."""
+"""The state of every view in one line each, from the catalog and the names of the files in the sources' logs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.catalog import Catalog, HistoryRecord
+from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
+from penstock.catalog.catalog import utc
 from penstock.graph.watermarks import as_time
+from penstock.storage.log_listing import newest_version
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,29 @@ class ViewStatus:
     """How far event time has come in the view; None while that is not known."""
     last_late: int = 0
     """Changed rows that came too late for the last refresh to take them."""
+    location: str = ""
+    """Where the view's Delta table is."""
+    data_time: datetime | None = None
+    """The moment up to which the view has seen its sources; None for a view without rows."""
+    behind: dict[str, int | None] = field(default_factory=dict)
+    """What the view reads and has not seen all of: how many commits are new, None where that cannot be told."""
+
+    def behind_in_words(self) -> str:
+        """
+        >>> status = ViewStatus("v", "AUTO", "MANUAL", True, None, ("a", "b"), True, {}, behind={"a": 2, "b": None})
+        >>> status.behind_in_words()
+        'a (2 commits), b (gone or replaced)'
+        """
+        return ", ".join(
+            f"{name} ({'gone or replaced' if new is None else f'{new:,} commit' + ('' if new == 1 else 's')})"
+            for name, new in self.behind.items()
+        )
 
 
 def status(catalog: Catalog) -> list[ViewStatus]:
-    world, last = catalog.world(), catalog.last_refreshes()
+    world, last, seen = catalog.world(), catalog.last_refreshes(), catalog.last_refreshes(that_saw_sources=True)
+    newest = {key: newest_version(table.path) for key, table in world.tables.items()}
+    newest |= {key: world.nodes[key].version for key in world.views}
     found = []
     for key in world.views_graph().order(world.views):
         view = world.views[key]
@@ -50,9 +72,28 @@ def status(catalog: Catalog) -> list[ViewStatus]:
                 view.name, view.policy, view.refresh, view.incremental, view.reason_code,
                 tuple(world.display_name(r) for r in view.reads), world.nodes[key].version is not None, frontier,
                 *_last(record), as_time(world.watermarks[key].value) if key in world.watermarks else None,
-                ((record.details or {}).get("late", 0) if record else 0),
+                ((record.details or {}).get("late", 0) if record else 0), world.nodes[key].path,
+                _data_time(world, view, seen.get(key)), _behind(world, key, newest),
             )
         )  # fmt: skip
+    return found
+
+
+def _data_time(world: World, view: ViewRecord, seen: HistoryRecord | None) -> datetime | None:
+    """When the refresh began that saw the sources last. What a view of the same name saw before does not count."""
+    if seen is None or world.nodes[view.key].version is None or seen.started_at < utc(view.created_at):
+        return None
+    return seen.started_at
+
+
+def _behind(world: World, key: str, newest: Mapping[str, int | None]) -> dict[str, int | None]:
+    """What has versions that the view has not consumed."""
+    found: dict[str, int | None] = {}
+    for name, consumed in sorted(world.frontiers.get(key, {}).items()):
+        version = newest.get(name, consumed.version)  # a hidden node is not the user's
+        if version != consumed.version:
+            known = version is not None and version > consumed.version
+            found[world.display_name(name)] = version - consumed.version if version is not None and known else None
     return found
 
 

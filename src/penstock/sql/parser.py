@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.errors import SqlError
+from penstock.errors import NotSupportedError, SqlError
 from penstock.sql import statements as s
 from penstock.sql.as_of import FOR_QUERIES, refuse_past
 from penstock.sql.clauses import (
@@ -39,10 +39,15 @@ _ALMOST: dict[tuple[str, ...], str] = {
     ("DROP", "VIEW"): "DROP MATERIALIZED VIEW", ("ALTER", "VIEW"): "ALTER MATERIALIZED VIEW",
     ("SHOW", "VIEWS"): "SHOW MATERIALIZED VIEWS", ("SHOW", "HISTORY"): "SHOW REFRESH HISTORY",
 }  # fmt: skip
-_READS: dict[tuple[str, ...], str] = {
-    ("DESCRIBE", "HISTORY"): "DESCRIBE", ("DESCRIBE", "DETAIL"): "DESCRIBE", ("DESCRIBE", "TABLE"): "DESCRIBE",
-    ("DESC", "TABLE"): "DESCRIBE", ("SHOW", "TBLPROPERTIES"): "SHOW", ("DESCRIBE",): "DESCRIBE", ("DESC",): "DESCRIBE",
+_DESCRIBE: dict[tuple[str, ...], str] = {
+    ("HISTORY",): "DESCRIBE HISTORY", ("DETAIL",): "DESCRIBE DETAIL", ("TABLE", "EXTENDED"): "DESCRIBE",
+    ("TABLE", "FORMATTED"): "DESCRIBE", ("EXTENDED",): "DESCRIBE", ("FORMATTED",): "DESCRIBE", ("TABLE",): "DESCRIBE",
+    (): "DESCRIBE",
 }  # fmt: skip
+_READS: dict[tuple[str, ...], str] = {
+    **{(verb, *words): said for words, said in _DESCRIBE.items() for verb in ("DESCRIBE", "DESC")},
+    ("SHOW", "TBLPROPERTIES"): "SHOW TBLPROPERTIES",
+}
 
 
 Reads = Callable[[Cursor], s.Statement]
@@ -301,6 +306,12 @@ def _alter_view(cursor: Cursor) -> s.Statement:
         word = cursor.name()
         cursor.end()
         raise not_yet(f"ALTER MATERIALIZED VIEW .. {word.upper()}")
+    if cursor.take("RENAME", "TO"):
+        other = cursor.name("the new name")
+        raise NotSupportedError(
+            f"view {name!r} cannot be renamed: what reads it knows it by its name. SHOW CREATE MATERIALIZED VIEW "
+            f"{name} prints its statement: run that with the name {other}, then drop {name}."
+        )
     if cursor.token is None:
         raise cursor.error("expected REFRESH, REFRESH POLICY, TARGET LAG, CONSISTENCY, SUSPEND or RESUME")
     clauses = Clauses()
@@ -370,6 +381,11 @@ def _named(kind: type[_Named], *words: str) -> Reads:
 
 def _set(cursor: Cursor) -> s.Statement:
     cursor.expect("SET")
+    if cursor.at("SPARK", ".") or cursor.at("TIME", "ZONE"):
+        raise NotSupportedError(
+            f"{cursor.text!r} is about a Spark session, and SET is about the warehouse (see SHOW SETTINGS). Set it in "
+            "a session of your own and pass that on: penstock.connect(path, spark=session)."
+        )
     name = cursor.name("the name of a setting")
     if not cursor.take("="):
         cursor.take("TO")
@@ -382,8 +398,20 @@ def _set(cursor: Cursor) -> s.Statement:
     return s.SetSetting(cursor.text, name, value)
 
 
+def _show_create(cursor: Cursor) -> s.Statement:
+    cursor.expect("SHOW", "CREATE")
+    view = cursor.take("MATERIALIZED", "VIEW")
+    if not view and not cursor.take("TABLE"):
+        raise cursor.error("expected TABLE or MATERIALIZED VIEW")
+    name = cursor.name("the name of a table or view")
+    cursor.end()
+    return s.ShowCreate(cursor.text, name, view)
+
+
 def _describe_view(cursor: Cursor) -> s.Statement:
     cursor.index += 3
+    if not cursor.take("EXTENDED"):
+        cursor.take("FORMATTED")
     name = cursor.name("the name of the view")
     cursor.end()
     return s.DescribeView(cursor.text, name)
@@ -416,6 +444,7 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("DROP", "MATERIALIZED", "VIEW"): _drop_view,
     ("SHOW", "TABLES"): _plain(s.ShowTables, "SHOW", "TABLES"),
     ("SHOW", "MATERIALIZED", "VIEWS"): _plain(s.ShowViews, "SHOW", "MATERIALIZED", "VIEWS"),
+    ("SHOW", "CREATE"): _show_create,
     ("SHOW", "DEPENDENCIES"): _show_dependencies,
     ("SHOW", "REFRESH", "HISTORY"): _show_history,
     ("SHOW", "CONSISTENCY", "GROUPS"): _plain(s.ShowGroups, "SHOW", "CONSISTENCY", "GROUPS"),

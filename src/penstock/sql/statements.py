@@ -17,9 +17,23 @@ class Statement:
 
     text: str = field(repr=False)
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing."""
+        return False
+
 
 @dataclass(frozen=True)
-class Query(Statement):
+class Reading(Statement):
+    """A statement that changes nothing."""
+
+    @property
+    def only_reads(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Query(Reading):
     """SELECT, WITH, VALUES: something that gives rows."""
 
 
@@ -32,6 +46,10 @@ class TableStatement(Statement):
     target_span: tuple[int, int]
     writes: bool
     returns_rows: bool = False
+
+    @property
+    def only_reads(self) -> bool:
+        return not self.writes
 
 
 @dataclass(frozen=True)
@@ -187,12 +205,12 @@ class DropView(Statement):
 
 
 @dataclass(frozen=True)
-class ShowTables(Statement):
+class ShowTables(Reading):
     pass
 
 
 @dataclass(frozen=True)
-class ShowViews(Statement):
+class ShowViews(Reading):
     pass
 
 
@@ -222,53 +240,61 @@ class Vacuum(Statement):
 
 
 @dataclass(frozen=True)
-class ShowCheckpoints(Statement):
+class ShowCheckpoints(Reading):
     pass
 
 
 @dataclass(frozen=True)
-class ShowGroups(Statement):
+class ShowGroups(Reading):
     pass
 
 
 @dataclass(frozen=True)
-class ShowWatermarks(Statement):
+class ShowWatermarks(Reading):
     pass
 
 
 @dataclass(frozen=True)
-class ShowSettings(Statement):
+class ShowSettings(Reading):
     pass
 
 
 @dataclass(frozen=True)
-class ShowDependencies(Statement):
+class ShowDependencies(Reading):
     name: str
 
 
 @dataclass(frozen=True)
-class ShowHistory(Statement):
+class ShowHistory(Reading):
     name: str | None = None
     limit: int | None = None
 
 
 @dataclass(frozen=True)
-class DescribeView(Statement):
+class DescribeView(Reading):
     name: str
 
 
 @dataclass(frozen=True)
-class ExplainView(Statement):
+class ShowCreate(Reading):
+    """SHOW CREATE TABLE or MATERIALIZED VIEW: the statement that makes it again."""
+
+    name: str
+    view: bool
+
+
+@dataclass(frozen=True)
+class ExplainView(Reading):
     name: str
 
 
 @dataclass(frozen=True)
-class ExplainCreate(Statement):
+class ExplainCreate(Reading):
     create: CreateView
 
 
 @dataclass(frozen=True)
-class ExplainQuery(Statement):
+class ExplainQuery(Reading):
     """EXPLAIN of a plain query: Spark's own plan of it."""
 
     query: str

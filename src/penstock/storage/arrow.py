@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from penstock.storage.arrow_types import to_arrow_schema
 
 
 class NotHere(Exception):

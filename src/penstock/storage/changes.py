@@ -23,6 +23,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
 from penstock.storage.frames import select
@@ -105,6 +106,7 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
             rows = weighted(read_files(spark, after, added, columns), 1)
             return Change("APPEND", rows, append_only=True, small=_is_small(changing))
     if _has_feed(before, commits) and _has_short_vectors(changing) and files_exist(after.path, _feed_files(changing)):
+        moved(read=sum(int(a.get("size") or 0) for c in changing for a in (c.changes or _data(c.adds + c.removes))))
         return Change("FEED", _read_feed(spark, before, after, columns), small=_is_small(changing))
     return _read_files(spark, before, after, changing, columns)
 

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import PenstockError
 from penstock.storage.arrow import fits_arrow
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
 from penstock.storage.local_apply import LOCAL_TABLE_ROWS, live_rows
 from penstock.storage.placement import Placer

@@ -105,6 +105,15 @@ class Snapshot:
         return dict(self._table.metadata().configuration)
 
     @cached_property
+    def description(self) -> str | None:
+        found = self._table.metadata().description
+        return None if found is None else str(found)
+
+    @cached_property
+    def writer_features(self) -> frozenset[str]:
+        return frozenset(self._table.protocol().writer_features or ())
+
+    @cached_property
     def partition_columns(self) -> list[str]:
         return list(self._table.metadata().partition_columns)
 
@@ -125,6 +134,11 @@ class Snapshot:
     def rows(self) -> int:
         """How many rows the version has; a file that does not say so counts as large."""
         return sum(file.most for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its data files."""
+        return sum(self.bounds.column("size_bytes").to_pylist())
 
     @cached_property
     def plain(self) -> bool:

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import InternalError
 from penstock.storage.arrow import loosened, nullable
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Shaped, Snapshot, filesystem_of
 from penstock.storage.local_groups import Numbers, can_tell_apart, to_remove

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.storage.arrow import settled
-from penstock.storage.clock import left_to_spark
+from penstock.storage.arrow_types import to_arrow_schema
+from penstock.storage.clock import left_to_spark, moved
 from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, vectors_of
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
@@ -119,7 +120,9 @@ class _Reading:
     def _open(self, action: dict[str, Any]) -> pq.ParquetFile:
         if action.get("partitionValues"):
             raise NotHere("a partitioned table")
-        return opened(self._filesystem, self._root, str(action["path"]), times=self._times)
+        path = str(action["path"])
+        moved(read=action.get("size") or self._filesystem.get_file_info(f"{self._root}/{unquote(path)}").size)
+        return opened(self._filesystem, self._root, path, times=self._times)
 
     def _read(self, file: pq.ParquetFile, group: int | None, columns: Sequence[str]) -> pa.Table:
         if not set(columns) <= set(file.schema_arrow.names):

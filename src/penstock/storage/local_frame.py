@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
 
 from penstock.sql.dialect import SparkSql
 from penstock.storage import local_conditions, local_expressions, local_texts, local_times  # noqa: F401 - their rules
 from penstock.storage.arrow import NotHere, collected, fits_arrow, nullable
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.clock import left_to_spark, phase
 from penstock.storage.interpreted import LITTLE_ROWS, running
 from penstock.storage.local_aggregates import aggregated

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructType
 
 from penstock.storage.arrow import loosened, settled, settled_type
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.clock import left_to_spark, moved
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of

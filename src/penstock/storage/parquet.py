@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     AtomicType,
     DataType,
@@ -23,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.storage.arrow import NotHere, loosened, nullable, settled
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.clock import left_to_spark, moved
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of

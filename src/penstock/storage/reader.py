@@ -34,6 +34,7 @@ def read_snapshot(spark: SparkSession, snapshot: Snapshot, columns: Sequence[str
     """The rows of a version: plain Parquet where that is right, the Delta reader where the table needs it."""
     if snapshot.plain:
         return read_files(spark, snapshot, [file.path for file in snapshot.files], columns)
+    moved(read=snapshot.size)
     frame = spark.read.format("delta").option("versionAsOf", snapshot.version).load(snapshot.path)
     return frame if columns is None else frame.select(*[quoted(c) for c in columns])
 
@@ -61,8 +62,8 @@ def read_files(
         gone = snapshot.deleted if hidden is None else hidden
         return _read_plain(spark, snapshot, files, narrow, gone, LOCATION if located else ())
     frame = spark.read.format("delta").option("versionAsOf", snapshot.version).load(snapshot.path)
-    if everything:
-        moved(read=sum(file.size for file in snapshot.files))
+    chosen = set(files)
+    moved(read=sum(file.size for file in snapshot.files if file.path in chosen))
     return (frame if everything else frame.where(_in_files(files))).select(*[quoted(c) for c in wanted])
 
 
