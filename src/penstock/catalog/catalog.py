@@ -12,6 +12,7 @@ from sqlalchemy import Column, Connection, Table, delete, func, insert, select, 
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from penstock.catalog import tables as t
+from penstock.catalog.alerts import Alert, settle
 from penstock.catalog.connection import open_engine
 from penstock.catalog.records import (
     Frontier,
@@ -117,6 +118,15 @@ class Catalog:
             None if replaced is None else utc(replaced), kept,
         )  # fmt: skip
 
+    def alerts(self, view: str | None = None) -> list[Alert]:
+        """Those that go on first, then the newest first."""
+        query = select(t.alerts).order_by(t.alerts.c.raised_at.desc(), t.alerts.c.view)
+        if view is not None:
+            query = query.where(t.alerts.c.view == view)
+        with self.transaction(writes=False) as connection:
+            found = [_alert(row) for row in connection.execute(query).mappings()]
+        return sorted(found, key=lambda alert: alert.cleared_at is not None)
+
     # -- tables and views ---------------------------------------------------------------------------------------------
 
     def add_table(self, table: TableRecord) -> None:
@@ -189,6 +199,7 @@ class Catalog:
             wanted = list(keys)
             connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
             connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
+            connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(wanted)))
             _drop_unused_nodes(connection)
 
     # -- epochs -------------------------------------------------------------------------------------------------------
@@ -207,8 +218,7 @@ class Catalog:
     def record(self, history: Iterable[HistoryRecord]) -> None:
         """History of refreshes that had nothing to publish."""
         with self.transaction(writes=True) as connection:
-            for record in history:
-                connection.execute(insert(t.history).values(**vars(record)))
+            _remember(connection, history)
 
 
 def read_world(connection: Connection) -> World:
@@ -271,6 +281,8 @@ def utc(time: datetime) -> datetime:
 
 
 def _publish(connection: Connection, epoch: int, publication: Publication) -> None:
+    mended = publication.mended & publication.versions.keys()
+    connection.execute(delete(t.frontiers).where(t.frontiers.c.relation.in_(mended)))
     for node, version in publication.versions.items():
         connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
         connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
@@ -287,9 +299,22 @@ def _publish(connection: Connection, epoch: int, publication: Publication) -> No
     for relation, mark in publication.watermarks.items():
         seen = asdict(mark.seen) if mark.seen else None
         connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
-    for record in publication.history:
-        connection.execute(insert(t.history).values(**vars(record)))
+    _remember(connection, publication.history)
     connection.execute(update(t.epochs).where(t.epochs.c.id == epoch).values(published_at=now()))
+
+
+def _remember(connection: Connection, history: Iterable[HistoryRecord]) -> None:
+    """Keep what refreshes did, and the alerts that come of it."""
+    done = list(history)
+    for record in done:
+        connection.execute(insert(t.history).values(**vars(record)))
+    settle(connection, done, now())
+
+
+def _alert(row: object) -> Alert:
+    fields = dict(row)  # type: ignore[call-overload]
+    times = {key: utc(fields[key]) for key in ("raised_at", "cleared_at") if fields[key] is not None}
+    return Alert(**{**fields, **times})
 
 
 def _history(row: object) -> HistoryRecord:

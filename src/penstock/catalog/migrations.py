@@ -16,6 +16,11 @@ MIGRATIONS: dict[int, list[str]] = {
         "CREATE TABLE checkpoints (name VARCHAR(255) NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, "
         "created_at TIMESTAMP NOT NULL, state JSON NOT NULL)",
     ],
+    4: [
+        "CREATE TABLE alerts (view VARCHAR(255) NOT NULL, kind VARCHAR(40) NOT NULL, raised_at TIMESTAMPTZ NOT NULL, "
+        "message TEXT NOT NULL, suggestion TEXT, epoch INTEGER NOT NULL, cleared_at TIMESTAMPTZ, "
+        "PRIMARY KEY (view, kind, raised_at))",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

@@ -224,3 +224,5 @@ class Publication:
     sources: dict[str, int] = field(default_factory=dict)
     history: list[HistoryRecord] = field(default_factory=list)
     watermarks: dict[str, Mark] = field(default_factory=dict)
+    mended: set[str] = field(default_factory=set)
+    """Nodes whose earlier versions were wrong: what any reader has consumed of them is worth nothing."""

@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 metadata = MetaData()
 
@@ -132,6 +132,17 @@ history = Table(
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("error", Text),
     Column("details", JSON),
+)  # fmt: skip
+
+alerts = Table(
+    "alerts", metadata,
+    Column("view", String(255), primary_key=True),
+    Column("kind", String(40), primary_key=True),
+    Column("raised_at", DateTime(timezone=True), primary_key=True),
+    Column("message", Text, nullable=False),
+    Column("suggestion", Text),
+    Column("epoch", Integer, nullable=False),
+    Column("cleared_at", DateTime(timezone=True)),
 )  # fmt: skip
 
 checkpoints = Table(

@@ -17,6 +17,7 @@ from penstock.catalog.records import LATE, late_names
 from penstock.engine.consistency import groups_of, hold_back, not_due, together
 from penstock.engine.definition import Definition, define
 from penstock.engine.epoch import Epoch, Request, Result
+from penstock.engine.mending import run_mending
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
 from penstock.engine.session import Spark
 from penstock.engine.vacuum import vacuum_if_due, vacuum_views
@@ -82,7 +83,7 @@ class Engine:
             asked = full or replayed or not periodic
             waiting = set() if asked else not_due(current, self._catalog.changed_at())
             request = Request(nodes, recompute, held, waiting, replayed)
-            result = self._epoch(current).run(request, self._progress)
+            result = self._run(current, request)
             reports = hold_back(world, result, _view_reports(world, result))
             number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
         report = Report(reports, number)
@@ -117,8 +118,11 @@ class Engine:
         """Where the tables of nodes lie."""
         return [os.path.join(self._path, folder) for folder in ("views", "nodes")]
 
-    def _epoch(self, world: World) -> Epoch:
-        return Epoch(self._session, self._catalog, world)
+    def _run(self, world: World, request: Request) -> Result:
+        def run(wanted: Request) -> Result:
+            return Epoch(self._session, self._catalog, world).run(wanted, self._progress)
+
+        return run_mending(world, request, run)
 
     def _publish(self, result: Result, history: list[HistoryRecord], epoch: int) -> int:
         """Publish an epoch that moved something; of one that did not, keep the history. Gives the epoch's number."""
@@ -171,7 +175,7 @@ class Engine:
         try:
             with Leases(self._catalog, nodes) as held:
                 amended = _amended(self._catalog.world(), definition)
-                result = self._epoch(amended).run(Request(nodes, (), held), self._progress)
+                result = self._run(amended, Request(nodes, (), held))
                 reports = hold_back(amended, result, _view_reports(amended, result))
                 _check_filled(view, reports)
                 assert result.number is not None

@@ -23,6 +23,8 @@ class Request:
     """Nodes that are not to change yet: EMIT PERIODICALLY."""
     replayed: Collection[str] = ()
     """Nodes with late rows, which are to be taken after all."""
+    broken: Collection[str] = ()
+    """Nodes whose stored rows are not to be trusted."""
 
 
 @dataclass
@@ -48,3 +50,5 @@ class Result:
     number: int | None
     reports: dict[str, ViewReport] = field(default_factory=dict)
     publication: Publication = field(default_factory=Publication)
+    mismatches: dict[str, str] = field(default_factory=dict)
+    """Nodes whose stored rows were found not to fit their inputs, and what was found."""

@@ -235,6 +235,11 @@ class ShowWatermarks(Statement):
 
 
 @dataclass(frozen=True)
+class ShowAlerts(Statement):
+    pass
+
+
+@dataclass(frozen=True)
 class ShowSettings(Statement):
     pass
 
