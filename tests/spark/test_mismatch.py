@@ -7,47 +7,22 @@ is made to believe in that version.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from random import Random
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from sqlalchemy import update
 
 import penstock
 from oracle import assert_all_fresh, multiset
-from penstock.catalog import tables as t
 from penstock.engine import sources
 from penstock.ivm import keyed, materialize
 from penstock.storage import apply, changes, local_changes, parquet
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import read_snapshot
-
-Change = Callable[[pa.Table], pa.Table]
-
-
-def tamper(db: penstock.Database, node: str, change: Change) -> None:
-    """Give a node's table other rows, which all who read it take for those that they know."""
-    record = db._catalog.world().nodes[node]
-    assert record.version is not None
-    rows = read_snapshot(db.spark, Snapshot(record.path, record.version)).toArrow()
-    write_deltalake(record.path, change(rows).cast(rows.schema), mode="overwrite")
-    version = Snapshot(record.path).version
-    with db._catalog.transaction(writes=True) as connection:
-        connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
-        connection.execute(update(t.frontiers).where(t.frontiers.c.relation == node).values(version=version))
-
-
-def without(*places: int) -> Change:
-    return lambda rows: rows.take([i for i in range(rows.num_rows) if i not in places])
-
-
-def nothing(rows: pa.Table) -> pa.Table:
-    return rows.slice(0, 0)
+from tampering import created, filled, nothing, tamper, without
 
 
 def mismatched(db: penstock.Database, *views: str) -> None:
@@ -87,17 +62,6 @@ def made_so(size: str, patch: pytest.MonkeyPatch) -> None:
             patch.setattr(module, "LOCAL_ROWS", 0)
 
 
-def filled(db: penstock.Database) -> penstock.Database:
-    db.sql("CREATE TABLE t (id INT, k INT, x DECIMAL(10,2), d DOUBLE, ts TIMESTAMP)")
-    db.sql(
-        "INSERT INTO t SELECT id, id % 4, id + 0.5, id / 8, TIMESTAMP '2024-01-01' + MAKE_INTERVAL(0, 0, 0, 0, id) "
-        "FROM range(24)"
-    )
-    db.sql("CREATE TABLE u (k INT, name STRING)")
-    db.sql("INSERT INTO u VALUES (0, 'zero'), (1, 'one'), (1, 'eins'), (2, 'two'), (7, 'seven')")
-    return db
-
-
 @pytest.fixture
 def rows(db: penstock.Database) -> penstock.Database:
     return filled(db)
@@ -112,12 +76,6 @@ WITHOUT_KEYS = {
     "semi": "SELECT id, x FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)",
     "both": "SELECT id, k FROM t UNION ALL SELECT k, k FROM u",
 }
-
-
-def created(db: penstock.Database, views: dict[str, str]) -> list[str]:
-    for name, query in views.items():
-        db.create_view(name, query)
-    return list(views)
 
 
 def test_a_removal_that_finds_no_row(rows: penstock.Database, size: str) -> None:
