@@ -282,7 +282,8 @@ def utc(time: datetime) -> datetime:
 
 def _publish(connection: Connection, epoch: int, publication: Publication) -> None:
     mended = publication.mended & publication.versions.keys()
-    connection.execute(delete(t.frontiers).where(t.frontiers.c.relation.in_(mended)))
+    if mended:
+        connection.execute(delete(t.frontiers).where(t.frontiers.c.relation.in_(mended)))
     for node, version in publication.versions.items():
         connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
         connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))

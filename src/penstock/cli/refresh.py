@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from penstock.cli.output import cell, out, plain_table, print_json, print_table, say_error
+from penstock.cli.output import cell, out, plain_table, print_json, print_table, say_error, say_hint
 from penstock.cli.show import ACTION_STYLES, NO_TABLES, NO_VIEWS, STATUS_STYLES, count, styled
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.errors import RefreshError
@@ -45,6 +45,9 @@ def refresh(
         print_table(report_table(reports))
     else:
         out().print(NO_VIEWS if nodes else NO_TABLES)
+    for view in reports:
+        for message in view.alerts.values():
+            say_hint(f"view {view.name!r}: {message}. SHOW ALERTS tells more.")
     for view in failed:
         say_error(f"view {view.name!r} failed to refresh: {view.error}")
     if failed:

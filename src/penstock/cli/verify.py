@@ -15,6 +15,7 @@ from penstock.cli.show import NO_TABLES, NO_VIEWS, count, styled
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 
 if TYPE_CHECKING:
+    from penstock.observe.graph import Graph
     from penstock.observe.verify import Verification
 
 _STYLES = {"EQUAL": "green", "DIFFERENT": "bold red", "NOT_VERIFIED": "yellow"}
@@ -35,15 +36,16 @@ def verify(
 ) -> None:
     """Compare views with their queries, on what they were computed from. The exit code is 1 when one differs."""
     with opened(place_of(context, warehouse, catalog)) as (database, progress), progress.during("verifying"):
-        empty = not database.graph().nodes
+        graph = database.graph()
         found = database.verify(*(views or ()), sample=sample)
     if json:
         print_json([asdict(one) for one in found])
     elif found:
         print_table(_table(found))
         _print_examples(found)
+        _print_remedy([one.view for one in found if one.outcome == "DIFFERENT"], graph)
     else:
-        out().print(NO_TABLES if empty else NO_VIEWS)
+        out().print(NO_VIEWS if graph.nodes else NO_TABLES)
     if any(one.outcome == "DIFFERENT" for one in found):
         raise typer.Exit(1)
 
@@ -63,5 +65,15 @@ def _print_examples(found: Iterable[Verification]) -> None:
             values = ", ".join(f"{name} = {value}" for name, value in example.row.items())
             text = Text.assemble((f"{one.view}: ", "bold"), f"{what}, {abs(example.copies)} x ({values})")
             out().print(text, soft_wrap=True)
-        if one.outcome == "DIFFERENT":
-            out().print(Text(f"Make it right with: penstock refresh --full {one.view}", style="dim"), soft_wrap=True)
+
+
+def _print_remedy(wrong: list[str], graph: Graph) -> None:
+    """A reader goes on from what it was handed, and not from what the view's table says: it is made anew as well."""
+    readers = {node.name: node.readers for node in graph.nodes}
+    for name in wrong:
+        wrong += [reader for reader in readers[name] if reader not in wrong]
+    if wrong:
+        names = " ".join(wrong)
+        out().print(
+            Text(f"Recompute it, and what reads it: penstock refresh --full {names}", style="dim"), soft_wrap=True
+        )

@@ -182,10 +182,7 @@ def _compared(
     """How many rows are missing and superfluous, and some of them. If none are, that is one job."""
     fields = actual.schema.fields
     columns = [f"c{i}" for i in range(len(fields))]
-    cast = [
-        f"CAST({quoted(f.name)} AS {f.dataType.simpleString()}) AS {c}" for f, c in zip(fields, columns, strict=True)
-    ]
-    both = weighted(select(actual, *cast), 1).unionByName(weighted(select(expected, *cast), -1))
+    both = weighted(_typed(actual, fields), 1).unionByName(weighted(_typed(expected, fields), -1))
     if sample is not None:
         both = both.where(_sampled(fields, columns, sample))
     told = [f"{_told(c, f.dataType)} AS __i{i}" for i, (c, f) in enumerate(zip(columns, fields, strict=True))]
@@ -207,6 +204,15 @@ def _compared(
     left = _unpaired(wrong.collect(), floats)
     missing, superfluous = (sum(abs(r["copies"]) for r in left if (r["copies"] < 0) == less) for less in (True, False))
     return missing, superfluous, _examples(left[:_MOST_EXAMPLES], view)
+
+
+def _typed(frame: DataFrame, fields: Sequence[StructField]) -> DataFrame:
+    """The columns by their place, with the types of the view's table."""
+    texts = []
+    for i, (column, found) in enumerate(zip(fields, frame.schema.fields, strict=True)):
+        wanted, name = column.dataType.simpleString(), quoted(found.name)
+        texts.append(f"{name if found.dataType.simpleString() == wanted else f'CAST({name} AS {wanted})'} AS c{i}")
+    return select(frame, *texts)
 
 
 def _told(column: str, data_type: DataType) -> str:
