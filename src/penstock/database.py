@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from penstock.catalog import Catalog, HistoryRecord
+from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.connection import refusal
 from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
     from penstock.engine.source_tables import SourceTables
+    from penstock.observe.verify import Verification
     from penstock.storage.vacuum import Freed
 
 
@@ -206,6 +208,20 @@ class Database:
         self._check_open()
         key = self._catalog.world().view_key(name) if name is not None else None
         return self._catalog.history(key, limit)
+
+    def alerts(self, name: str | None = None) -> list[Alert]:
+        """What somebody should know of, of one view or of all: first what goes on, then what is over."""
+        self._check_open()
+        return self._catalog.alerts(self._catalog.world().view_key(name) if name is not None else None)
+
+    def verify(self, *names: str, sample: float | None = None) -> list[Verification]:
+        """Compare views (all without names) with their queries, on the versions that they were computed from.
+
+        ``sample`` is the share of rows to compare, such as 0.01; without it, all are.
+        """
+        from penstock.observe.verify import verify_views
+
+        return verify_views(self.spark, self._catalog.world(), names, sample)
 
     def graph(self) -> Graph:
         """Tables and views and who reads whom; ``print`` it."""
@@ -472,6 +488,8 @@ class Database:
                 listing = listings.checkpoints(self.checkpoints())
             case s.ShowWatermarks():
                 listing = listings.watermarks(world)
+            case s.ShowAlerts():
+                listing = listings.alerts(world, self.alerts())
             case s.ShowSettings():
                 listing = listings.settings(self.settings())
             case s.ShowDependencies():

@@ -239,11 +239,48 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("DROP TABLE watermarks"))
         connection.execute(text("DROP TABLE checkpoints"))
         connection.execute(text("ALTER TABLE epochs DROP COLUMN run"))
+        connection.execute(text("DROP TABLE alerts"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="1"))
     newer = Catalog(url)
     newer.record([replace(done("v", 2), details={"jobs": 3})])
     assert [record.details for record in newer.history("v")] == [{"jobs": 3}, None]
     assert [record.epoch for record in Catalog(url).history("v")] == [2, 1]
+    newer.record([replace(done("v", 3), details={"alerts": {"state_mismatch": "why"}})])
+    assert [alert.message for alert in newer.alerts()] == ["why"]
+
+
+def test_an_alert_is_raised_once_and_cleared_when_it_is_over(catalog: Catalog) -> None:
+    def refreshed(epoch: int, raised: bool = False, **other: str) -> list[bool]:
+        alerts = {"alerts": {"state_mismatch": f"in epoch {epoch}"}} if raised else {}
+        catalog.record([replace(done("v", epoch), details=alerts, **other)])
+        return [alert.cleared_at is None for alert in catalog.alerts("v")]
+
+    assert refreshed(1) == []
+    assert refreshed(2, raised=True) == [True]
+    assert refreshed(3, raised=True) == [True], "it goes on"
+    assert refreshed(4, status="FAILED") == [True]
+    assert refreshed(5, action="SKIP") == [True]
+    assert refreshed(6) == [False]
+    assert refreshed(7, raised=True, status="FAILED") == [True, False]
+    first, last = catalog.alerts("v")
+    assert (first.epoch, last.epoch, last.message) == (7, 2, "in epoch 2")
+    assert last.cleared_at is not None
+    assert last.raised_at < last.cleared_at <= first.raised_at
+    assert catalog.alerts("other") == []
+    catalog.drop_views(["v"])
+    assert catalog.alerts() == []
+
+
+def test_what_is_mended_was_not_consumed(catalog: Catalog) -> None:
+    """A reader that had no part in the epoch must not go on from a version that was wrong."""
+    catalog.add_table(table("T"))
+    put(catalog, view("V", "t"), [node("v", "t")])
+    put(catalog, view("W", "v"), [node("w", "v")])
+    read = {"w": {"v": Frontier(1, "id", True), "t": Frontier(1, "id", False)}}
+    catalog.publish(replace(publication(1), frontiers=read))
+    catalog.publish(replace(publication(2), mended={"v", "held_back"}))
+    frontiers = catalog.world().frontiers
+    assert (set(frontiers["w"]), frontiers["v"]["t"].version) == ({"t"}, 2)
 
 
 def test_two_writers_never_publish_the_same_epoch(catalog: Catalog, url: str) -> None:

@@ -13,8 +13,9 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
 from penstock.catalog import tables as t
+from penstock.catalog.alerts import Alert
 from penstock.catalog.connection import open_engine, open_for_reading
-from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish
+from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.records import (
     Fence,
     Frontier,
@@ -132,6 +133,15 @@ class Catalog:
             None if replaced is None else utc(replaced), kept,
         )  # fmt: skip
 
+    def alerts(self, view: str | None = None) -> list[Alert]:
+        """Those that go on first, then the newest first."""
+        query = select(t.alerts).order_by(t.alerts.c.raised_at.desc(), t.alerts.c.view)
+        if view is not None:
+            query = query.where(t.alerts.c.view == view)
+        with self.transaction(writes=False) as connection:
+            found = [_alert(row) for row in connection.execute(query).mappings()]
+        return sorted(found, key=lambda alert: alert.cleared_at is not None)
+
     # -- tables and views ---------------------------------------------------------------------------------------------
 
     def add_table(self, table: TableRecord, fence: Fence | None = None) -> None:
@@ -201,6 +211,7 @@ class Catalog:
             wanted = list(keys)
             connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
             connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
+            connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(wanted)))
             drop_unused_nodes(connection)
 
     # -- epochs -------------------------------------------------------------------------------------------------------
@@ -216,8 +227,7 @@ class Catalog:
     def record(self, history: Iterable[HistoryRecord]) -> None:
         """History of refreshes that had nothing to publish."""
         with self.transaction(writes=True) as connection:
-            for record in history:
-                connection.execute(insert(t.history).values(**vars(record)))
+            remember(connection, history)
 
 
 def read_world(connection: Connection) -> World:
@@ -278,6 +288,12 @@ def latest(connection: Connection, table: Table, name: Column[str], epoch: int) 
 def utc(time: datetime) -> datetime:
     """SQLite keeps no zone; what is written is UTC."""
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+
+
+def _alert(row: object) -> Alert:
+    fields = dict(row)  # type: ignore[call-overload]
+    times = {key: utc(fields[key]) for key in ("raised_at", "cleared_at") if fields[key] is not None}
+    return Alert(**{**fields, **times})
 
 
 def _history(row: object) -> HistoryRecord:

@@ -13,7 +13,8 @@ from datetime import datetime, timezone
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.catalog import tables as t
-from penstock.catalog.records import Definition, Fence, Mark, NodeRecord, Publication, Seen, ViewRecord
+from penstock.catalog.alerts import settle
+from penstock.catalog.records import Definition, Fence, HistoryRecord, Mark, NodeRecord, Publication, Seen, ViewRecord
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
 
 
@@ -26,6 +27,9 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
     epoch = next_epoch(connection, publication.run)
     for definition in publication.definitions:
         _say_emptied(connection, epoch, definition, publication)
+    mended = publication.mended & publication.versions.keys()
+    if mended:
+        connection.execute(delete(t.frontiers).where(t.frontiers.c.relation.in_(mended)))
     for node, version in publication.versions.items():
         connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
         connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
@@ -40,11 +44,18 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
         mark = _not_back(_newest_mark(connection, relation), mark)
         seen = asdict(mark.seen) if mark.seen else None
         connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
-    for record in publication.history:
-        connection.execute(insert(t.history).values(**{**vars(record), "epoch": epoch}))
+    remember(connection, [replace(record, epoch=epoch) for record in publication.history])
     if publication.definitions:
         drop_unused_nodes(connection)
     return epoch
+
+
+def remember(connection: Connection, history: Iterable[HistoryRecord]) -> None:
+    """Keep what refreshes did, and the alerts that come of it."""
+    done = list(history)
+    if done:
+        connection.execute(insert(t.history), [vars(record) for record in done])
+        settle(connection, done, datetime.now(timezone.utc))
 
 
 def check_fence(connection: Connection, fence: Fence | None) -> None:

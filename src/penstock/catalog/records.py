@@ -260,6 +260,8 @@ class Publication:
     """Views that are new, or that are from now on defined or planned in another way."""
     run: str = ""
     """The name that commits and files have of the work, which was done before it had a number."""
+    mended: set[str] = field(default_factory=set)
+    """Nodes whose earlier versions were wrong: what any reader has consumed of them is worth nothing."""
 
     @property
     def empty(self) -> bool:

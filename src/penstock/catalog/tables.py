@@ -138,6 +138,17 @@ history = Table(
     Column("details", JSON),
 )  # fmt: skip
 
+alerts = Table(
+    "alerts", metadata,
+    Column("view", String(255), primary_key=True),
+    Column("kind", String(40), primary_key=True),
+    Column("raised_at", DateTime(timezone=True), primary_key=True),
+    Column("message", Text, nullable=False),
+    Column("suggestion", Text),
+    Column("epoch", Integer, nullable=False),
+    Column("cleared_at", DateTime(timezone=True)),
+)  # fmt: skip
+
 checkpoints = Table(
     "checkpoints", metadata,
     Column("name", String(255), primary_key=True),

@@ -15,6 +15,7 @@ from penstock.cli.output import say_hint, say_problem
 from penstock.cli.refresh import refresh
 from penstock.cli.show import explain, graph, history, status
 from penstock.cli.sql import sql
+from penstock.cli.verify import verify
 from penstock.cli.warehouse import DEFAULT, GlobalCatalog, GlobalWarehouse, Place
 from penstock.errors import PenstockError
 
@@ -63,7 +64,7 @@ def penstock(
     context.obj = Place(warehouse or DEFAULT, catalog)
 
 
-for command in (sql, refresh, status, graph, history, explain, checkpoint, restore, demo, bench):
+for command in (sql, refresh, status, graph, history, explain, verify, checkpoint, restore, demo, bench):
     app.command()(command)
 
 

@@ -58,6 +58,9 @@ def refresh(
         print_table(report_table(reports))
     else:
         out().print(NO_VIEWS if nodes else NO_TABLES)
+    for view in reports:
+        for message in view.alerts.values():
+            say_hint(f"view {view.name!r}: {message}. SHOW ALERTS tells more.")
     for view in failed:
         say_error(f"view {view.name!r} failed to refresh: {view.error}")
     if failed:

@@ -48,6 +48,7 @@ def status(
     """Show how each view is maintained, how it stands, and what it has not seen yet of what it reads."""
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         views = database.status()
+        alerts = [alert for alert in database.alerts() if alert.cleared_at is None]
         empty = not database.graph().nodes
     if json:
         print_json([asdict(view) for view in views])
@@ -56,6 +57,8 @@ def status(
     else:
         print_table(_status_table(views, datetime.now(timezone.utc)))
         _print_errors((view.name, view.last_error) for view in views)
+        for alert in alerts:
+            out().print(Text.assemble((f"{alert.view}, {alert.kind}: ", "yellow"), alert.message), soft_wrap=True)
 
 
 def graph(

@@ -36,6 +36,7 @@ from penstock.engine.claims import Claims
 from penstock.engine.consistency import groups_of, hold_back, not_due, together
 from penstock.engine.definition import define, statement_of
 from penstock.engine.epoch import Epoch, Request, Result
+from penstock.engine.mending import run_mending
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport, combine
@@ -197,11 +198,11 @@ class Engine:
                 waiting=set() if asked else not_due(amended, self._catalog.changed_at()),
                 replayed=replayed,
                 renewed=renewal.reasons,
-                broken=renewal.broken_nodes(),
+                failing=renewal.failing_nodes(),
             )
             with self._claimed(current, renewal.definitions.values()) as claimed:
                 try:
-                    result = self._epoch(claimed.world(amended), sources, leases).run(request, self.tell)
+                    result = self._run(claimed.world(amended), sources, leases, request)
                 except KeyboardInterrupt:
                     self._catalog.record(_interrupted(amended, key, started) for key in amended.views if key in nodes)
                     raise
@@ -235,8 +236,11 @@ class Engine:
         """Where the tables of nodes lie."""
         return [os.path.join(self._path, folder) for folder in ("views", "nodes")]
 
-    def _epoch(self, world: World, sources: Mapping[str, Relation], leases: Leases) -> Epoch:
-        return Epoch(self._session, self._catalog, world, sources, leases.check)
+    def _run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
+        def run(wanted: Request) -> Result:
+            return Epoch(self._session, self._catalog, world, sources, leases.check).run(wanted, self.tell)
+
+        return run_mending(world, request, run)
 
     def _publish(
         self, result: Result, reports: list[ViewReport], before: World, started: datetime, fence: Fence
@@ -326,16 +330,16 @@ class Engine:
         renewal = Replanning(self._session, sources, self._locating(amended)).renewed(
             amended, (scope | readers) - {view.key}
         )
-        for key in renewal.broken.keys() & readers:
+        for key in renewal.failing.keys() & readers:
             raise DependencyError(
                 f"view {view.name!r} cannot be replaced: {amended.views[key].name!r} reads it, and "
-                f"{renewal.broken[key]}"
+                f"{renewal.failing[key]}"
             )
         nodes = _with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
         _require(leases, (), nodes)
         with self._claimed(amended, renewal.definitions.values()) as claimed:
-            request = Request(nodes, renewed=renewal.reasons, broken=renewal.broken_nodes())
-            result = self._epoch(claimed.world(renewal.world), sources, leases).run(request, self.tell)
+            request = Request(nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
+            result = self._run(claimed.world(renewal.world), sources, leases, request)
             reports = hold_back(renewal.world, result, _view_reports(renewal.world, result))
             _check_filled(view, reports, readers & renewal.definitions.keys())
             done = {report.name.lower() for report in reports if report.status == SUCCEEDED}

@@ -37,6 +37,7 @@ from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import Extent
 from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
+from penstock.storage.mismatch import StateMismatch, as_mismatch
 from penstock.storage.reader import quoted, read_snapshot
 from penstock.storage.view_table import Shape, create_table, restore
 from penstock.storage.zset import WEIGHT, Delta, weighted
@@ -169,10 +170,12 @@ class Epoch:
             relation.error = broken[0].error
             held = all(r.name in request.held for r in broken)
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
-        if name in request.broken:
-            return self._failed(relation, request.broken[name])
+        if name in request.failing:
+            return self._failed(relation, request.failing[name])
         try:
             self._watermarks.node(name, {read: self._decision.watermark(read) for read in node.inputs})
+            if name in request.broken and node.version is not None and not node.details.get("late"):
+                return Step(node, "REINITIALIZE", "STATE_MISMATCH", self._decision.maintained(node), {})
             if name in request.replayed:
                 return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
             return self._decision.decide(node, name in request.recompute, request.renewed.get(name))
@@ -183,7 +186,11 @@ class Epoch:
         try:
             self._execute(step)
         except Exception as problem:  # whatever it is, it must not stop the other views
-            return self._failed(self._relations[step.node.name], _as_error(problem), step)
+            error = _as_error(problem)
+            mismatch = as_mismatch(problem if isinstance(problem, StateMismatch) else error)
+            if mismatch is not None:
+                result.mismatches[step.node.name] = str(mismatch)
+            return self._failed(self._relations[step.node.name], error, step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
         late = step.inserted if step.node.details.get("late") else 0
@@ -334,6 +341,8 @@ class Epoch:
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
             result.publication.versions[name] = step.applied.version
+            if step.reason == "STATE_MISMATCH":
+                result.publication.mended.add(name)
         mark = self._watermarks.moved(name)
         if mark is not None:
             result.publication.watermarks[name] = mark

@@ -34,15 +34,15 @@ class Renewal:
     definitions: dict[str, Definition] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     """The nodes that must be filled anew, with the reason."""
-    broken: dict[str, PenstockError] = field(default_factory=dict)
+    failing: dict[str, PenstockError] = field(default_factory=dict)
     """The views whose query no longer holds."""
 
-    def broken_nodes(self) -> dict[str, PenstockError]:
+    def failing_nodes(self) -> dict[str, PenstockError]:
         """What only such views need."""
-        needed = {node for key, view in self.world.views.items() if key not in self.broken for node in view.nodes}
+        needed = {node for key, view in self.world.views.items() if key not in self.failing for node in view.nodes}
         return {
             node: error
-            for key, error in self.broken.items()
+            for key, error in self.failing.items()
             for node in self.world.views[key].nodes
             if node not in needed
         }
@@ -119,10 +119,10 @@ class Replanning:
             )  # fmt: skip
             self._check_columns(view, definition.view)
         except NotIncrementalError as problem:
-            renewal.broken[view.key] = problem
+            renewal.failing[view.key] = problem
             return
         except PenstockError as problem:
-            renewal.broken[view.key] = self._no_longer_holds(world, view, problem)
+            renewal.failing[view.key] = self._no_longer_holds(world, view, problem)
             return
         old, new = world.nodes[view.key], definition.nodes[-1]
         rebuild = _must_be_filled(old, new, self._differences(world, old))

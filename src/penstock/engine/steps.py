@@ -26,8 +26,10 @@ class Request:
     """Nodes with late rows, which are to be taken after all."""
     renewed: Mapping[str, str] = field(default_factory=dict)
     """Nodes that are planned in another way from this epoch on, with the reason."""
-    broken: Mapping[str, PenstockError] = field(default_factory=dict)
+    failing: Mapping[str, PenstockError] = field(default_factory=dict)
     """Nodes whose query no longer holds, with the reason."""
+    broken: Collection[str] = ()
+    """Nodes whose stored rows are not to be trusted."""
 
 
 @dataclass
@@ -52,3 +54,5 @@ class Result:
 
     reports: dict[str, ViewReport] = field(default_factory=dict)
     publication: Publication = field(default_factory=Publication)
+    mismatches: dict[str, str] = field(default_factory=dict)
+    """Nodes whose stored rows were found not to fit their inputs, and what was found."""

@@ -49,6 +49,11 @@ class Part:
     partial_type: str | None = None
     """The type of a partial where the stored one is too narrow: a change may be larger than any sum it leads to."""
 
+    @property
+    def counts(self) -> bool:
+        """Whether it is a number of rows, which is never below zero."""
+        return self.merge == "SUM" and self.suffix != "sum"
+
 
 @dataclass(frozen=True)
 class Accumulator:

@@ -29,6 +29,7 @@ from penstock.storage.reader import LOCATED, quoted
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
 
 _OLD, _STALE = "__old", "__stale"
+_GONE, _STORED = "__gone", "__stored"
 CHEAP_ROWS = 1_000_000
 """Rows of the child that are aggregated as fast as their groups are merged, if all of the child is scanned for them."""
 FEW_ROWS = 50_000
@@ -232,6 +233,7 @@ def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout
     rows = Query.of(change.frame if change.append_only else consolidate(change.frame, small=change.small))
     texts = _partials(layout) + [_removed(m) for m in extremes]
     texts += [f"{m.accumulator.spilled} AS __spilled_{m.name}" for m in _wide(layout) if m.accumulator]
+    texts.append(f"{'0L' if change.append_only else f'COALESCE(SUM(IF({WEIGHT} < 0, {WEIGHT}, 0L)), 0L)'} AS {_GONE}")
     return (rows.in_one() if change.small else rows).grouped(_keys(layout), texts)
 
 
@@ -253,9 +255,9 @@ def _merged(
     types = before.schema
     spilled = [f"__spilled_{m.name}" for m in _wide(layout)]
     removed = [*(f"__removed_{m.name}" for m in extremes), *spilled]
-    changes = partials.select(*_keys(layout), *map(quoted, state), f"NULL AS {_OLD}", *removed)
+    changes = partials.select(*_keys(layout), *map(quoted, state), f"NULL AS {_OLD}", *removed, _GONE)
     present = Query.of(before).select(
-        *_keys(layout), *map(quoted, state), old, *(f"NULL AS {name}" for name in removed)
+        *_keys(layout), *map(quoted, state), old, *(f"NULL AS {name}" for name in removed), f"0L AS {_GONE}"
     )
     both = changes.followed_by(present)
     merges = [f"COALESCE(SUM({ROWS}), 0L) AS {ROWS}"]
@@ -265,13 +267,14 @@ def _merged(
         merges.append(f"{_kind(m)}(IF({_OLD} IS NULL, {value}, NULL)) AS __added_{m.name}")
         merges.append(f"{_kind(m)}(__removed_{m.name}) AS __removed_{m.name}")
     merges += [f"COALESCE(SUM({name}), 0L) AS {name}" for name in spilled]
-    merges.append(f"FIRST({_OLD}, true) AS {_OLD}")
+    merges += [f"FIRST({_OLD}, true) AS {_OLD}", f"COUNT({_OLD}) AS {_STORED}", f"SUM({_GONE}) AS {_GONE}"]
     same = " AND ".join(
         f"{identity_of(quoted(name), types[name].dataType)} <=> "
         f"{identity_of(f'{_OLD}.{quoted(name)}', types[name].dataType)}"
         for name in state
     )
     groups = (both.in_one() if one else both).grouped(_keys(layout), merges)
+    groups = groups.sound(_is_sound(layout, extremes), "a group is not stored as its rows were before the change")
     # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
     marked = groups.select(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
     changed = marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
@@ -285,6 +288,21 @@ def _merged(
         (f"{_OLD} IS NOT NULL", [*was, f"-1L AS {WEIGHT}", _STALE, *places]),
         (exists, [*now, f"1L AS {WEIGHT}", _STALE, *nowhere]),
     )
+
+
+def _is_sound(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
+    """Whether a group's stored state can be that of the rows that the change found there.
+
+    There is at most one, of as many rows as are removed at least; no number of rows goes below zero; and no value that
+    is removed lies beyond the stored extreme.
+    """
+    conditions = [f"{_STORED} {'<=' if layout.keys else '='} 1", f"COALESCE({_OLD}.{ROWS}, 0L) + {_GONE} >= 0"]
+    conditions += [f"{quoted(c.stored)} >= 0" for c in layout.state if c.part.counts]
+    for m in extremes:
+        removed, old = f"__removed_{m.name}", f"{_OLD}.{quoted(m.state[0].stored)}"
+        within = ">=" if _kind(m) == "MIN" else "<="
+        conditions.append(f"COALESCE({removed} {within} {old}, {removed} IS NULL)")
+    return " AND ".join(f"({condition})" for condition in conditions)
 
 
 def _kind(measure: MeasureLayout) -> str:
@@ -343,4 +361,4 @@ def _recompute(
     keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys), layout.stored)
     groups = touched(change.rows, keyed.names, materializer, change.reach, change.values)
     anew = _from_child(layout, context, groups)
-    return replaced(keyed, stored, groups, anew, materializer)
+    return replaced(keyed, stored, groups, anew, materializer, change.rows)

@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
@@ -21,17 +23,22 @@ from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
 from penstock.storage.apply import MOST_LOCATED, SMALL_TABLE_ROWS
+from penstock.storage.arrow import NotHere, loosened
 from penstock.storage.bounded import Span, superset
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import select
 from penstock.storage.interpreted import LIGHT_ROWS
+from penstock.storage.local_frame import as_local, table_of
+from penstock.storage.local_groups import Groups, can_tell_apart, consolidated, to_remove, whole
+from penstock.storage.local_types import has_floats
 from penstock.storage.lookup import Place, Sought, look_up
+from penstock.storage.mismatch import check_removed
 from penstock.storage.parquet import lazily
 from penstock.storage.patch import can_locate
 from penstock.storage.reader import LOCATED, found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
-from penstock.storage.zset import Rows, add, consolidate, weighted
+from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, weighted
 
 TINY_ROWS = 10_000
 
@@ -178,8 +185,14 @@ def replaced(
     groups: Touched | None,
     anew: Rows,
     materializer: Materializer,
+    change_below: Delta | None = None,
 ) -> Materialized:
-    """The change of the table when these groups' rows (all without) become others."""
+    """The change of the table when these groups' rows (all without) become others.
+
+    ``change_below``, if given, is the change of what they are made of: a group that it removes from must be
+    stored. That is looked at where all rows are on the driver; elsewhere it would take a query. What is touched is made
+    anew either way.
+    """
     beside: Sequence[str] = ()
     if groups is None:
         old = keyed.under_keys(stored.frame)
@@ -188,6 +201,8 @@ def replaced(
         if groups.local and stored.worth_locating and stored.rows <= MOST_LOCATED:
             beside = LOCATED
         old = groups.of(keyed.under_keys(stored.located if beside else stored.frame), many=not stored.small)
+    if change_below is not None:
+        _check_stored(keyed, change_below, old)
     old = weighted(old.select(*map(quoted, keyed.stored), *beside), -1)
     new = anew.frame if not beside else select(anew.frame, "*", *(f"NULL AS {name}" for name in beside))
     change = consolidate(add([old, weighted(new, 1)]), small=stored.small and anew.small, beside=beside)
@@ -195,3 +210,30 @@ def replaced(
     little = stored.light and anew.light and (groups is None or groups.keys.little)
     result = materializer.materialize(change, few=few, little=little)
     return result.placed(stored.snapshot) if beside else result
+
+
+def _check_stored(keyed: Keyed, change: Delta, old: DataFrame) -> None:
+    """A group that loses a row was there, so it must be among the ``old`` rows."""
+    if change.append_only or as_local(change.frame) is None or as_local(old) is None:
+        return
+    below, here = table_of(change.frame), table_of(old)
+    if below is None or here is None or not _told_apart(below, keyed.names):
+        return
+    try:
+        net = consolidated(loosened(below), WEIGHT)
+    except NotHere:
+        return
+    removed = net.filter(pc.less(net.column(WEIGHT), 0))
+    if not keyed.names:
+        check_removed(min(removed.num_rows, 1), min(removed.num_rows, here.num_rows, 1))
+    elif removed.num_rows:
+        groups = removed.take(pa.array(Groups([whole(removed.column(c)) for c in keyed.names], 0).first))
+        times = np.ones(groups.num_rows, np.int64)
+        found = to_remove(loosened(here.select(keyed.names)), groups, keyed.names, times)
+        check_removed(groups.num_rows, int(found.sum()))
+
+
+def _told_apart(rows: pa.Table, columns: Sequence[str]) -> bool:
+    """Whether groups by these columns are told apart here as Spark does: 0.0 and -0.0 are one group there."""
+    types = [rows.schema.field(name).type for name in columns]
+    return all(can_tell_apart(kind) and not has_floats(kind) for kind in types)

@@ -36,7 +36,10 @@ def delta(
     context: Context,
     stored: Stored,
     materializer: Materializer,
+    *,
+    every_row: bool = False,
 ) -> Materialized | None:
+    """``every_row``: there is no row below without one here."""
     change = rules.delta(child, context)
     if change is None:
         return None
@@ -48,4 +51,4 @@ def delta(
     if groups is not None:
         rows = replace(rows, frame=groups.of(rows.frame, many=not rows.small))
     anew = Rows(layout.project(computed(rows)), small=rows.small, light=rows.light)
-    return replaced(layout, stored, groups, anew, materializer)
+    return replaced(layout, stored, groups, anew, materializer, change if every_row else None)

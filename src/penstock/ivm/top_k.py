@@ -24,6 +24,7 @@ from penstock.storage.clock import left_to_spark
 from penstock.storage.frames import select
 from penstock.storage.local_apply import can_tell, gone
 from penstock.storage.local_frame import as_local, table_of
+from penstock.storage.mismatch import check_removed
 from penstock.storage.reader import quoted
 from penstock.storage.zset import WEIGHT, Rows, consolidate, copies, identity, plain_rows
 
@@ -41,7 +42,11 @@ def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materia
         return None
     known = select(stored.frame, *[f"{quoted(stored)} AS {name}" for name, stored in layout.keys])
     rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
-    stays = op.offset == 0 and (change.append_only or not _any_removed(known, rows.where(f"{WEIGHT} < 0")))
+    # Where there is room for more, every row of the child is stored: one that is removed must be found.
+    all_stored = op.offset == 0 and stored.snapshot.rows < op.limit
+    stays = op.offset == 0 and (
+        change.append_only or not _any_removed(known, rows.where(f"{WEIGHT} < 0"), all_stored=all_stored)
+    )
     if stays:
         candidates = known.unionByName(copies(rows.where(f"{WEIGHT} > 0")).select(*known.columns))
         small = change.small and stored.small
@@ -59,15 +64,24 @@ def _body(layout: Keyed) -> TopK:
     return body
 
 
-def _any_removed(known: DataFrame, removed: DataFrame) -> bool:
-    """Whether one of the known rows is among the removed."""
+def _any_removed(known: DataFrame, removed: DataFrame, *, all_stored: bool) -> bool:
+    """Whether one of the known rows is among the removed. ``all_stored``: all of the removed are known."""
     here, going = table_of(known), table_of(removed)
     if here is not None and going is not None and can_tell(going, known.columns):
-        return bool(gone(here, going, known.columns).any())
+        found = int(gone(here, going, known.columns).sum())
+        if all_stored:
+            check_removed(-int(going.column(WEIGHT).to_numpy().sum()), found)
+        return found > 0
     mine = select(known, *[f"{identity(f)} AS __here{i}" for i, f in enumerate(known.schema.fields)])
     others = removed.select(*known.columns)
     theirs = select(others, *[f"{identity(f)} AS __gone{i}" for i, f in enumerate(others.schema.fields)])
     same = F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(known.columns))))
+    if all_stored:
+        both = theirs.join(select(mine.distinct(), "*", "true AS __found"), same, "left")
+        row = select(both, "COUNT(*) AS wanted", "COUNT(__found) AS found").first()
+        assert row is not None
+        check_removed(row["wanted"], row["found"])
+        return bool(row["found"])
     return not mine.join(theirs, same, "left_semi").isEmpty()
 
 

@@ -36,7 +36,8 @@ def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
 
 def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
     op = _body(layout)
-    return partitions.delta(layout, op.child, op.partition, partial(_computed, op), context, stored, materializer)
+    computed = partial(_computed, op)
+    return partitions.delta(layout, op.child, op.partition, computed, context, stored, materializer, every_row=True)
 
 
 def _body(layout: Keyed) -> Window:

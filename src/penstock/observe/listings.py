@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
+from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
@@ -88,6 +89,17 @@ def watermarks(world: World) -> Listing:
             defined = str(table.watermark) if table is not None else None
             rows.append((world.display_name(key), kind, defined, None if mark is None else as_time(mark.value)))
     return Listing("name STRING, kind STRING, definition STRING, watermark TIMESTAMP", rows)
+
+
+def alerts(world: World, found: Iterable[Alert]) -> Listing:
+    rows = [
+        (a.kind, world.display_name(a.view), a.message, a.suggestion, a.epoch, a.raised_at, a.cleared_at) for a in found
+    ]
+    return Listing(
+        "kind STRING, view STRING, message STRING, suggestion STRING, epoch INT, raised_at TIMESTAMP, "
+        "cleared_at TIMESTAMP",
+        rows,
+    )
 
 
 def settings(values: Mapping[str, str]) -> Listing:

@@ -448,6 +448,7 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("SHOW", "DEPENDENCIES"): _show_dependencies,
     ("SHOW", "REFRESH", "HISTORY"): _show_history,
     ("SHOW", "CONSISTENCY", "GROUPS"): _plain(s.ShowGroups, "SHOW", "CONSISTENCY", "GROUPS"),
+    ("SHOW", "ALERTS"): _plain(s.ShowAlerts, "SHOW", "ALERTS"),
     ("SHOW", "SETTINGS"): _plain(s.ShowSettings, "SHOW", "SETTINGS"),
     ("SET",): _set,
     ("REPLAY", "LATE", "ROWS"): _named(s.ReplayLate, "REPLAY", "LATE", "ROWS", "FOR"),

@@ -255,6 +255,11 @@ class ShowWatermarks(Reading):
 
 
 @dataclass(frozen=True)
+class ShowAlerts(Reading):
+    pass
+
+
+@dataclass(frozen=True)
 class ShowSettings(Reading):
     pass
 

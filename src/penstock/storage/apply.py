@@ -32,6 +32,7 @@ from penstock.storage.local_apply import (
     live_rows,
 )
 from penstock.storage.local_frame import table_of
+from penstock.storage.mismatch import StateMismatch, check_removed
 from penstock.storage.patch import (
     Patch,
     TableChange,
@@ -47,7 +48,7 @@ from penstock.storage.patch import (
 from penstock.storage.placement import Placer
 from penstock.storage.reader import quoted, read_files
 from penstock.storage.strategy import cheaper, weighed
-from penstock.storage.view_table import Shape, commit, discard, write_files, write_table
+from penstock.storage.view_table import Shape, commit, discard, rows_in, write_files, write_table
 from penstock.storage.zset import WEIGHT, copies, not_matching
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
@@ -97,6 +98,7 @@ def _written(
         adds = _write(spark, before, plan.rewritten, change, epoch)
     else:
         found = change.places if change.places is not None else locate(spark, before, change)
+        check_removed(change.deleted, sum(map(len, found.values())))
         strategy, plan = _planned(before, change, found, off())
         adds = _write_found(spark, before, plan.rewritten, change, epoch, joined(before.deleted, found))
     return strategy, plan, adds
@@ -157,13 +159,22 @@ def _write(
         told = change.keys if change.keys is not None else [c for c in change.local.column_names if c != WEIGHT]
         if not replaced or (can_tell(change.local, told) and fit_here(replaced, LOCAL_TABLE_ROWS)):
             added = fitting(before, added_rows(change.local))
-            kept = kept_rows(before, replaced, change.local, change.keys)
+            kept = kept_rows(before, replaced, change.local, change.keys)  # which checks what goes
             return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, epoch)
     rows = spark_frame(copies(change.rows.where(f"{WEIGHT} > 0")))
     if replaced:
         rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
     count = _row_count(replaced) - change.deleted + change.inserted
-    return write_files(placer.spread(rows, count), before.path, epoch, placer.placement.partition) if count > 0 else []
+    if not replaced:
+        check_removed(change.deleted, 0)
+        return write_files(placer.spread(rows, count), before.path, epoch, placer.placement.partition) if count else []
+    adds = write_files(placer.spread(rows, max(count, 0)), before.path, epoch, placer.placement.partition)
+    try:
+        check_removed(change.deleted, _row_count(replaced) + change.inserted - rows_in(adds))
+    except StateMismatch:
+        discard(before.path, adds)
+        raise
+    return adds
 
 
 def _write_found(

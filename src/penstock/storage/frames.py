@@ -21,6 +21,7 @@ from pyspark.sql.group import GroupedData
 from penstock.storage.arrow import NotHere
 from penstock.storage.clock import left_to_spark
 from penstock.storage.local_frame import Local, as_local
+from penstock.storage.mismatch import StateMismatch, raising
 
 _BETWEEN = "\0"
 
@@ -99,6 +100,19 @@ class Query:
 
     def where(self, condition: str) -> Query:
         return self._then("SELECT *", f" WHERE {condition}", lambda rows: rows.where(condition))
+
+    def sound(self, condition: str, problem: str) -> Query:
+        """All rows, each of which must fulfil a condition that is never NULL; else the state is not what it should be.
+
+        The ``problem`` is raised by the query itself, when it is computed.
+        """
+
+        def checked(rows: Local) -> DataFrame:
+            if _local(rows.where(f"NOT ({condition})")).table.num_rows:
+                raise StateMismatch(problem)
+            return _frame(rows)
+
+        return self._then("SELECT *", f" WHERE IF({condition}, true, {raising(problem)})", checked)
 
     def in_one(self) -> Query:
         """In one partition, so that grouping needs no shuffle."""

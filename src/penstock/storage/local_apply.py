@@ -21,6 +21,7 @@ from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Shaped, Snapshot, filesystem_of
 from penstock.storage.local_groups import Numbers, can_tell_apart, to_remove
+from penstock.storage.mismatch import check_removed
 from penstock.storage.reader import schema_of
 from penstock.storage.zset import WEIGHT
 
@@ -59,13 +60,13 @@ def fitting(table: Shaped, rows: pa.Table) -> pa.Table:
 
 
 def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, keys: Sequence[str] | None) -> pa.Table:
-    """The rows of the files that a change leaves."""
+    """The rows of the files that a change leaves; all that it removes must be there."""
     schema = loosened(change.drop_columns([WEIGHT])).schema
-    if not files:
-        return schema.empty_table()
     rows = live_rows(before, files, schema, before.deleted)
     columns = list(keys) if keys is not None else schema.names
-    return rows.filter(pa.array(~gone(rows, change, columns)))
+    going = gone(rows, change, columns) if files else np.zeros(0, np.bool_)
+    check_removed(-int(np.minimum(change.column(WEIGHT).to_numpy(), 0).sum()), int(going.sum()))
+    return rows.filter(pa.array(~going))
 
 
 def gone(rows: pa.Table, change: pa.Table, columns: Sequence[str]) -> Numbers:

@@ -138,6 +138,11 @@ def _added(path: str, folder: str) -> list[AddAction]:
     return adds
 
 
+def rows_in(adds: Sequence[AddAction]) -> int:
+    """How many rows were written."""
+    return sum(json.loads(add.stats)["numRecords"] for add in adds)
+
+
 def _moved(path: str, folder: str, adds: Sequence[AddAction]) -> list[AddAction]:
     """The files where their partitions are; what a failure leaves there belongs to no version."""
     filesystem, root = filesystem_of(path)
