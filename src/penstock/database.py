@@ -441,6 +441,7 @@ class Database:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
         from penstock.engine.relations import as_frame, spark_plan
         from penstock.observe import listings
+        from penstock.storage.view_settings import own
 
         world = self._catalog.world()
         match statement:
@@ -461,7 +462,7 @@ class Database:
             case s.ShowHistory():
                 listing = listings.history(world, self.history(statement.name, statement.limit))
             case s.DescribeView():
-                listing = listings.description(world, statement.name)
+                listing = listings.description(world, statement.name, own(self.spark).settings)
             case s.ExplainView():
                 listing = listings.lines("explanation", str(self.explain(statement.name)))
             case s.ExplainCreate():

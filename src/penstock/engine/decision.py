@@ -16,6 +16,7 @@ from penstock.plan.lateness import Lateness
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import columns_by_name, schema_of
+from penstock.storage.view_settings import Settings
 
 
 class Decision:
@@ -122,7 +123,8 @@ class Decision:
         own = self._world.nodes[view.key]
         schemas = {name: tuple(columns) for name, columns in own.details["schemas"].items()}
         lateness = tuple(Lateness(*late) for late in own.details.get("lateness", ()))
-        plans = plan_nodes(emitted_by(view), view.key, [name for name, _, _ in view.columns], schemas, lateness)
+        names, settings = [name for name, _, _ in view.columns], Settings.recorded(node.details)
+        plans = plan_nodes(emitted_by(view), view.key, names, schemas, lateness, settings)
         plan = next((p for p in plans if p.name == node.name), None)
         if plan is None or plan.fingerprint != node.fingerprint:
             raise InternalError(

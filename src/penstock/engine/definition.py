@@ -58,6 +58,7 @@ from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.lookup import Anywhere
 from penstock.storage.reader import quoted, schema_of
+from penstock.storage.view_settings import USUAL, Settings
 from penstock.storage.zset import WEIGHT, Delta, Rows
 
 Locate = Callable[[str, str], str]
@@ -74,8 +75,10 @@ class Definition:
     nodes: tuple[NodeRecord, ...]
 
 
-def define(spark: SparkSession, world: World, statement: CreateView, locate: Locate) -> Definition:
-    """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes."""
+def define(
+    spark: SparkSession, world: World, statement: CreateView, locate: Locate, settings: Settings = USUAL
+) -> Definition:
+    """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes; ``settings`` are in force."""
     reads = read_keys(world, statement.query)
     for key in reads:
         if key not in world.tables and key not in world.views:
@@ -86,7 +89,8 @@ def define(spark: SparkSession, world: World, statement: CreateView, locate: Loc
     placement = _placement(statement, [field for field, _ in columns])
     emitted(statement.query, statement.options, [field.name for field, _ in columns], statement.name)
     lateness = _lateness(world, statement, reads)
-    nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness)
+    nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness, settings)
+    nodes = tuple(replace(node, details=settings.recorded_in(node.details)) for node in nodes)
     if problem is not None and lateness:
         raise DefinitionError(
             f"view {statement.name!r}: ALLOW LATENESS needs a view that is maintained incrementally, and this one is "
@@ -224,7 +228,7 @@ def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructFi
 def _plan_nodes(
     spark: SparkSession, world: World, statement: CreateView, schemas: Mapping[str, StructType],
     analysed: StructType, columns: list[tuple[StructField, str | None]], locate: Locate,
-    lateness: tuple[Lateness, ...],
+    lateness: tuple[Lateness, ...], settings: Settings,
 ) -> tuple[tuple[NodeRecord, ...], Unsupported | None]:  # fmt: skip
     """The view's nodes; with the reason when there is one node only, which recomputes."""
     wanted = StructType([StructField(f.name, f.dataType, True, {"comment": c} if c else {}) for f, c in columns])
@@ -245,7 +249,7 @@ def _plan_nodes(
         _check_windows(statement.query, schemas)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         text = emitted(statement.query, statement.options, names, statement.name)
-        plans = plan_nodes(text, key, names, columns_of, lateness)
+        plans = plan_nodes(text, key, names, columns_of, lateness, settings)
         _check_source_columns(plans, schemas)
         nodes = _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness)
         if not is_faithful(spark, statement.query, schemas):
@@ -304,9 +308,10 @@ def plan_nodes(
     names: list[str],
     schemas: Mapping[str, tuple[str, ...]],
     lateness: tuple[Lateness, ...] = (),
+    settings: Settings = USUAL,
 ) -> tuple[NodePlan, ...]:
     """The nodes of a query whose visible columns have these names. A plan never changes, so it is made once."""
-    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness)
+    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness, settings)
 
 
 @lru_cache(maxsize=1000)
@@ -316,6 +321,7 @@ def _planned(
     names: tuple[str, ...],
     schemas: tuple[tuple[str, tuple[str, ...]], ...],
     lateness: tuple[Lateness, ...],
+    settings: Settings,
 ) -> tuple[NodePlan, ...]:
     plan = build(parse_query(query), dict(schemas))
     gates, plan = without_late_rows(plan, lateness)
@@ -323,7 +329,7 @@ def _planned(
     if len(plan.outputs) != len(names):
         raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
-    return (*gates, *split(Plan(plan.root, outputs), key))
+    return (*gates, *split(Plan(plan.root, outputs), key, settings.text))
 
 
 def _with_ended(op: Operator) -> Operator:

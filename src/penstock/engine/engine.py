@@ -34,6 +34,8 @@ from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.vacuum import Freed, leave
+from penstock.storage.view_settings import Settings, check_readable, under
+from penstock.storage.view_settings import own as own_settings
 from penstock.storage.view_table import delete_table
 from penstock.storage.view_table import restore as restore_table
 
@@ -44,6 +46,8 @@ class Engine:
         self._spark = spark
         self._catalog = catalog
         self._progress = progress
+        self._said: set[str] = set()
+        """Views of which was said that they have other settings than the session."""
 
     def _session(self) -> SparkSession:
         return self._spark.session
@@ -86,6 +90,7 @@ class Engine:
             reports = hold_back(world, result, _view_reports(world, result))
             number = self._publish(result, [_history(result, r, world, started) for r in reports], world.epoch)
         report = Report(reports, number)
+        self._say_settings(reports)
         self._vacuum_if_due(world)
         if report.failed:
             first = report.failed[0]
@@ -98,6 +103,13 @@ class Engine:
                 report=report,
             )
         return report
+
+    def _say_settings(self, reports: list[ViewReport]) -> None:
+        """Say once of each view that it has other settings than the session."""
+        for report in reports:
+            if report.unlike and report.name not in self._said:
+                self._said.add(report.name)
+                self._progress(f"view {report.name!r} was computed under its own {', '.join(report.unlike)}")
 
     def _vacuum_if_due(self, world: World) -> None:
         """What cannot be deleted today is tomorrow: the refresh stands."""
@@ -133,8 +145,11 @@ class Engine:
 
     # -- defining -----------------------------------------------------------------------------------------------------
 
-    def create_view(self, statement: CreateView) -> Report | None:
-        """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced."""
+    def create_view(self, statement: CreateView, settings: Settings | None = None) -> Report | None:
+        """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced.
+
+        ``settings``: what the query is meant under, if not under the session's own.
+        """
         world = self._catalog.world()
         key = statement.name.lower()
         if key in world.tables:
@@ -148,7 +163,7 @@ class Engine:
                 f"materialized view {statement.name!r} exists already. "
                 "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
             )
-        definition = self.define(world, statement)
+        definition = self.define(world, statement, settings)
         _check_late_names(world, definition)
         self._check_cycle(world, definition)
         if exists:
@@ -159,8 +174,13 @@ class Engine:
             return None
         return self._fill(world, definition, exists)
 
-    def define(self, world: World, statement: CreateView) -> Definition:
-        return define(self._session(), world, statement, self.locate)
+    def define(self, world: World, statement: CreateView, settings: Settings | None = None) -> Definition:
+        session = self._session()
+        own = own_settings(session)
+        settings = own.settings if settings is None else settings
+        check_readable(statement.name, settings)
+        with under(session, settings, own):
+            return define(session, world, statement, self.locate, settings)
 
     def _fill(self, world: World, definition: Definition, exists: bool) -> Report:
         view = definition.view
@@ -232,7 +252,8 @@ class Engine:
                     tuple(view.properties.items()), view.refresh, policy,
                     placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
                     options=view.options,
-                )
+                ),
+                Settings.recorded(world.nodes[view.key].details),
             )  # fmt: skip
         elif policy == "INCREMENTAL STRICT" and not view.incremental:
             raise NotIncrementalError(

@@ -37,6 +37,7 @@ from penstock.storage.changes import Extent
 from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
 from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.view_settings import Own, Settings, own, under
 from penstock.storage.view_table import create_table, restore
 from penstock.storage.zset import WEIGHT, Delta, weighted
 
@@ -45,6 +46,7 @@ class Epoch:
     def __init__(self, session: Callable[[], SparkSession], catalog: Catalog, world: World):
         self._get_session = session
         self._spark: SparkSession | None = None
+        self._own: Own | None = None
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
@@ -125,6 +127,7 @@ class Epoch:
             if self._spark is None:
                 with phase("starting"):  # which is not any view's time
                     self._spark = self._get_session()
+                    self._own = own(self._spark)
             return self._spark
 
     def _epoch_number(self) -> int:
@@ -151,8 +154,11 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._session()) as jobs:
+        spark, settings = self._session(), Settings.recorded(step.node.details)
+        assert self._own is not None
+        with running(clock), counting_jobs(spark) as jobs, under(spark, settings, self._own):
             report = self._finished(step, result)
+        report.unlike = settings.unlike(self._own.settings)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())

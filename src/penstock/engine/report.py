@@ -50,6 +50,8 @@ class ViewReport:
     """Seconds that writing the view's own table took."""
     by_spark: list[str] = field(default_factory=list)
     """What of a small change was left to Spark, though the driver computes most."""
+    unlike: list[str] = field(default_factory=list)
+    """The view's own settings that it was computed under, where the session has others."""
 
     def details(self) -> dict[str, Any]:
         """What the history keeps beside the columns of its own."""
@@ -73,12 +75,15 @@ class ViewReport:
             known["wrote"] = round(self.wrote, 4)
         if self.by_spark:
             known["by_spark"] = self.by_spark
+        if self.unlike:
+            known["settings"] = self.unlike
         return known
 
     def __str__(self) -> str:
         rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,}"
         how = f" by {self.strategy}" if self.strategy else ""
         tail = f", {counted(self.late)} came late" if self.late else ""
+        tail += f", under its own {', '.join(self.unlike)}" if self.unlike else ""
         tail += f": {self.error}" if self.error else ""
         return f"{self.name}: {self.action}{how} ({self.reason}), {rows} rows, {self.seconds:.2f} s{tail}"
 
@@ -131,4 +136,5 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         sum(r.bytes_read for r in every), sum(r.bytes_written for r in every), sum(r.late for r in every),
         sum(estimates[1:], estimates[0]) if estimates else None, own.weighed,
         own.wrote, list(dict.fromkeys(note for r in every for note in r.by_spark)),
+        own.unlike or next((r.unlike for r in hidden if r.unlike), []),
     )  # fmt: skip

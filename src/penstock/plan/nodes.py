@@ -7,7 +7,7 @@ further down becomes a hidden node, named after what it computes, so that equal 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -62,9 +62,20 @@ class NodePlan:
         return fingerprint(self.body, self.outputs)
 
 
-def split(plan: Plan, name: str) -> tuple[NodePlan, ...]:
-    """The nodes of a view, inputs before readers; the last one is the view itself."""
-    hidden: dict[str, NodePlan] = {}
+@dataclass(frozen=True)
+class _Hidden:
+    """The hidden nodes found so far, by name."""
+
+    settings: str
+    nodes: dict[str, NodePlan] = field(default_factory=dict)
+
+
+def split(plan: Plan, name: str, settings: str = "") -> tuple[NodePlan, ...]:
+    """The nodes of a view, inputs before readers; the last one is the view itself.
+
+    ``settings`` tells what else the meaning of the plan depends on: only views that have the same share nodes.
+    """
+    hidden = _Hidden(settings)
     outputs: tuple[Named, ...] = tuple((visible, column(internal)) for visible, internal in plan.outputs)
     body = plan.root
     while isinstance(body, Project):
@@ -72,7 +83,7 @@ def split(plan: Plan, name: str) -> tuple[NodePlan, ...]:
         outputs = tuple((visible, _inline(e, values)) for visible, e in outputs)
         body = body.child
     body = mapped(body, lambda child: _cut(child, hidden)) if isinstance(body, STATEFUL) else _cut(body, hidden)
-    return (*hidden.values(), NodePlan(name, body, outputs, hidden=False))
+    return (*hidden.nodes.values(), NodePlan(name, body, outputs, hidden=False))
 
 
 def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
@@ -86,7 +97,7 @@ def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
     return wrapped.this.unnest()
 
 
-def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
+def _cut(op: Operator, hidden: _Hidden) -> Operator:
     """The operator with every stateful operator in or below it replaced by a scan of a hidden node."""
 
     def cut(child: Operator) -> Operator:
@@ -99,12 +110,15 @@ def _cut(op: Operator, hidden: dict[str, NodePlan]) -> Operator:
     return _hide(body, tuple((name, column(name)) for name in op.columns), hidden) if isinstance(op, STATEFUL) else body
 
 
-def _hide(op: Operator, values: tuple[Named, ...], hidden: dict[str, NodePlan]) -> Scan:
+def _hide(op: Operator, values: tuple[Named, ...], hidden: _Hidden) -> Scan:
     """A scan of the hidden node that computes the operator, and of it these values."""
     stored = tuple((internal, f"v{number}") for number, (internal, _) in enumerate(values, start=1))
     outputs = tuple((f"v{number}", e) for number, (_, e) in enumerate(values, start=1))
-    node = NodePlan(f"__node_{fingerprint(op, outputs)[:16]}", op, outputs, hidden=True)
-    hidden.setdefault(node.name, node)
+    digest = fingerprint(op, outputs)
+    if hidden.settings:
+        digest = hashlib.sha256(f"{digest} {hidden.settings}".encode()).hexdigest()
+    node = NodePlan(f"__node_{digest[:16]}", op, outputs, hidden=True)
+    hidden.nodes.setdefault(node.name, node)
     return Scan(node.name, stored)
 
 

@@ -1,0 +1,190 @@
+"""Settings are part of a view: whichever session refreshes it, it stays what its query meant where it was created."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from oracle import assert_fresh, rows
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType
+
+import penstock
+from penstock.errors import DefinitionError
+from penstock.storage.view_settings import DEFAULTS, Settings, own, under
+
+ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
+PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
+
+
+@contextmanager
+def having(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """A session with other settings, as another process has one."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def story(db: penstock.Database, settings: dict[str, str], views: dict[str, str], changes: Sequence[str]) -> None:
+    """Views are created under settings, and refreshed without them; they are checked under them again."""
+    with having(db.spark, settings):
+        for name, query in views.items():
+            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            assert_fresh(db, name)
+    for change in changes:
+        db.sql(change)
+        here = {name: db.spark.conf.get(name) for name in settings}
+        db.refresh()
+        assert {name: db.spark.conf.get(name) for name in settings} == here
+        with having(db.spark, settings):
+            for name in views:
+                assert_fresh(db, name, ("INCREMENTAL", "NO_DATA"))
+    db.refresh(full=True)
+    with having(db.spark, settings):
+        for name in views:
+            assert_fresh(db, name, "FULL")
+
+
+TIMES = (
+    "(1, TIMESTAMP '2026-03-28T22:30:00Z', TIMESTAMP_NTZ '2026-03-29 01:30:00', DATE '2026-03-29', '2026-03-29 00:10')",
+    "(2, TIMESTAMP '2026-03-28T23:30:00Z', TIMESTAMP_NTZ '2026-03-29 02:30:00', DATE '2026-03-28', '2026-10-25 02:30')",
+    "(3, TIMESTAMP '2026-10-25T00:30:00Z', TIMESTAMP_NTZ '2026-10-25 02:30:00', DATE '2026-10-25', '2026-10-25 03:30')",
+    "(4, TIMESTAMP '2026-10-25T01:30:00Z', NULL, NULL, NULL)",
+    "(5, TIMESTAMP '2026-12-31T23:00:00Z', TIMESTAMP_NTZ '2027-01-01 00:00:00', DATE '2027-01-01', '2027-01-01')",
+)
+
+
+def test_days_of_berlin_are_not_those_of_whoever_refreshes(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, ts TIMESTAMP, local TIMESTAMP_NTZ, day DATE, text STRING)")
+    db.sql(f"INSERT INTO t VALUES {TIMES[0]}, {TIMES[2]}")
+    views = {
+        "cut": "SELECT DATE_TRUNC('DAY', ts) AS d, DATE_TRUNC('HOUR', ts) AS h, COUNT(*) AS n FROM t GROUP BY 1, 2",
+        "cast_day": "SELECT CAST(ts AS DATE) AS d, COUNT(*) AS n, MAX(id) AS id FROM t GROUP BY 1",
+        "parts": "SELECT id, HOUR(ts) AS h, CAST(ts AS STRING) AS s, DAYOFWEEK(ts) AS w, DATE(ts) AS d FROM t",
+        "parsed": "SELECT id, CAST(text AS TIMESTAMP) AS t, CAST(local AS TIMESTAMP) AS l, CAST(day AS TIMESTAMP) AS d "
+        "FROM t",
+        "compared": "SELECT id FROM t WHERE day <= ts AND local < ts",
+        "later": "SELECT a.id, b.id AS other FROM t AS a JOIN t AS b ON a.day = CAST(b.ts AS DATE)",
+        "twice": "SELECT n, COUNT(*) AS days FROM (SELECT CAST(ts AS DATE) AS d, COUNT(*) AS n FROM t GROUP BY 1) "
+        "GROUP BY n",
+    }
+    changes = [
+        f"INSERT INTO t VALUES {TIMES[1]}, {TIMES[3]}", f"INSERT INTO t VALUES {TIMES[4]}",
+        "UPDATE t SET ts = TIMESTAMP '2026-03-29T22:00:00Z' WHERE id = 2", "DELETE FROM t WHERE id = 1",
+    ]  # fmt: skip
+    story(db, {ZONE: "Europe/Berlin"}, views, changes)
+
+
+def test_views_of_several_zones_in_one_epoch(db: penstock.Database) -> None:
+    """They read one change and one another, some in one thread and some side by side, and share no hidden node."""
+    db.sql("CREATE TABLE t (id INT, ts TIMESTAMP, local TIMESTAMP_NTZ, day DATE, text STRING)")
+    db.sql(f"INSERT INTO t VALUES {TIMES[0]}")
+    days = "SELECT n, COUNT(*) AS days FROM (SELECT CAST(ts AS DATE) AS d, COUNT(*) AS n FROM t GROUP BY 1) GROUP BY n"
+    zones = {"berlin": "Europe/Berlin", "utc": "UTC", "kathmandu": "Asia/Kathmandu"}
+    for name, zone in zones.items():
+        with having(db.spark, {ZONE: zone}):
+            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {days}")
+            db.sql(f"CREATE MATERIALIZED VIEW {name}_rows AS SELECT id, HOUR(ts) AS h FROM t")
+    with having(db.spark, {ZONE: "Europe/Berlin"}):
+        db.sql(
+            "CREATE MATERIALIZED VIEW above AS SELECT id, h, DATE_TRUNC('DAY', ts) AS d FROM utc_rows JOIN t USING (id)"
+        )
+    world = db._catalog.world()
+    hidden = [node for name in zones for node in world.views[name].nodes if node != name]
+    assert len(set(hidden)) == 3
+    for change in (f"INSERT INTO t VALUES {TIMES[1]}, {TIMES[2]}, {TIMES[4]}", "DELETE FROM t WHERE id = 1"):
+        db.sql(change)
+        report = db.refresh()
+        for name, zone in zones.items():
+            with having(db.spark, {ZONE: zone}):
+                assert_fresh(db, name, "INCREMENTAL")
+                assert_fresh(db, f"{name}_rows", "INCREMENTAL")
+        expected = db.sql(
+            "SELECT id, HOUR(ts) AS h, TO_UTC_TIMESTAMP(DATE_TRUNC('DAY', FROM_UTC_TIMESTAMP(ts, 'Europe/Berlin')), "
+            "'Europe/Berlin') AS d FROM t"
+        )
+        assert rows(db.table("above")) == rows(expected)
+        assert report["berlin"].unlike == [f"{ZONE} = Europe/Berlin (this session: UTC)"]
+        assert report["utc"].unlike == []
+
+
+def test_without_ansi_what_would_be_an_error_is_a_value(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (k INT, i INT, l BIGINT, x STRING, d DECIMAL(10,2))")
+    db.sql("INSERT INTO t VALUES (1, 5, 5, '7', 1.50), (1, 2147483647, 9223372036854775807, 'seven', 0)")
+    views = {
+        "rows_of": "SELECT k, i + 1 AS a, l + 1 AS b, CAST(x AS INT) AS c, CAST(x AS TIMESTAMP) AS t, 10 / d AS q, "
+        "CAST(l AS INT) AS n, k / (i - 5) AS z, ELEMENT_AT(ARRAY(1), k) AS e FROM t",
+        "sums": "SELECT k, SUM(i) AS i, SUM(l) AS l, AVG(l) AS a, SUM(CAST(x AS INT)) AS x, COUNT(x) AS n FROM t GROUP BY k",
+        "total": "SELECT SUM(l) AS l, SUM(l + i) AS s, AVG(d) AS a FROM t",
+        "chosen": "SELECT k FROM t WHERE x > 3",
+    }
+    changes = [
+        "INSERT INTO t VALUES (1, 1, 9223372036854775807, '', 0.01), (2, -2147483648, -9223372036854775808, NULL, NULL)",
+        "INSERT INTO t VALUES (2, -1, -1, '2', 99999999.99)",
+        "DELETE FROM t WHERE l = 9223372036854775807",
+        "DELETE FROM t WHERE k = 2",
+    ]  # fmt: skip
+    story(db, {ANSI: "false"}, views, changes)
+
+
+def test_a_sum_that_overflowed_is_not_nothing(db: penstock.Database) -> None:
+    """Without ANSI it is NULL. The next change may bring it back into range, or not."""
+    most = "9" * 38
+    db.sql("CREATE TABLE t (k INT, v DECIMAL(38,0), w DECIMAL(38,4), a DECIMAL(27,0))")
+    db.sql(f"INSERT INTO t VALUES (1, {most}, {most[4:]}.9, 5), (2, {most}, 1, {most[11:]}), (1, NULL, NULL, NULL)")
+    views = {
+        "total": "SELECT SUM(v) AS s FROM t",
+        "by_k": "SELECT k, SUM(v) AS s, SUM(w) AS w, AVG(a) AS a, AVG(v) AS v FROM t GROUP BY k",
+        "above": "SELECT k FROM t GROUP BY k HAVING SUM(v) > 0",
+    }
+    changes = [
+        "INSERT INTO t VALUES (1, 5, 5, 5)",
+        f"INSERT INTO t VALUES (1, {most}, {most[4:]}.9, {most[11:]})",
+        "INSERT INTO t VALUES (1, 5, 5, 5), (2, 7, 7, 7)",
+        "DELETE FROM t WHERE v = 7",
+        f"DELETE FROM t WHERE k = 1 AND v = {most}",
+        "UPDATE t SET v = NULL, w = NULL WHERE k = 2",
+    ]
+    with having(db.spark, {ANSI: "false"}):
+        story(db, {ANSI: "false"}, views, changes)
+
+
+def test_a_sum_that_overflows_is_an_error_until_the_rows_are_gone(db: penstock.Database) -> None:
+    most = "9" * 38
+    db.sql("CREATE TABLE t (k INT, v DECIMAL(38,0), l BIGINT)")
+    db.sql(f"INSERT INTO t VALUES (1, {most}, {2**63 - 1}), (2, 3, 3)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, SUM(v) AS s FROM t GROUP BY k")
+    db.sql("CREATE MATERIALIZED VIEW l AS SELECT k, SUM(l) AS s FROM t GROUP BY k")
+    db.sql("INSERT INTO t VALUES (1, 5, 5), (2, 4, 4)")
+    with pytest.raises(penstock.RefreshError, match="(?i)overflow"):
+        db.refresh()
+    db.sql("DELETE FROM t WHERE v = 5")
+    db.refresh()
+    for view in ("v", "l"):
+        assert_fresh(db, view, "INCREMENTAL")
+
+
+def test_decimals_without_loss_of_precision(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (k INT, d DECIMAL(10,2), e DECIMAL(20,6), q DECIMAL(38,10), s DECIMAL(25,12))")
+    db.sql("INSERT INTO t VALUES (1, 1.5, 2, 3, 4), (2, 7, 3, 1, 2)")
+    views = {
+        "asked": "SELECT k FROM t WHERE q / e > 0.333333",
+        "values_of": "SELECT k, q / e AS a, e / d AS b, d / 3 AS c, e * d AS f, q - e AS g, e % d AS h FROM t",
+        "averages": "SELECT k, AVG(d) AS d, AVG(e) AS e, AVG(s) AS s, SUM(d) / COUNT(*) AS r, SUM(e) / SUM(d) AS p "
+        "FROM t GROUP BY k",
+    }
+    changes = [
+        "INSERT INTO t VALUES (1, 3, 3, 1, 0.000000000001), (3, 0.01, 99999999999999.999999, 0.0000000001, 1)",
+        "INSERT INTO t VALUES (1, -99999999.99, -0.000001, 2, 9999999999999.999999999999), (2, 7, 7, 7, -7.5)",
+        "DELETE FROM t WHERE k = 1 AND d = 1.5",
+    ]
+    story(db, {PRECISION: "false"}, views, changes)
