@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from oracle import assert_fresh, rows
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType
+from typer.testing import CliRunner
 
 import penstock
+from oracle import assert_fresh, rows
+from penstock.cli.main import app
 from penstock.errors import DefinitionError
 from penstock.storage.view_settings import DEFAULTS, Settings, own, under
 
@@ -123,12 +126,14 @@ def test_without_ansi_what_would_be_an_error_is_a_value(db: penstock.Database) -
     views = {
         "rows_of": "SELECT k, i + 1 AS a, l + 1 AS b, CAST(x AS INT) AS c, CAST(x AS TIMESTAMP) AS t, 10 / d AS q, "
         "CAST(l AS INT) AS n, k / (i - 5) AS z, ELEMENT_AT(ARRAY(1), k) AS e FROM t",
-        "sums": "SELECT k, SUM(i) AS i, SUM(l) AS l, AVG(l) AS a, SUM(CAST(x AS INT)) AS x, COUNT(x) AS n FROM t GROUP BY k",
+        "sums": "SELECT k, SUM(i) AS i, SUM(l) AS l, AVG(l) AS a, SUM(CAST(x AS INT)) AS x, COUNT(x) AS n FROM t "
+        "GROUP BY k",
         "total": "SELECT SUM(l) AS l, SUM(l + i) AS s, AVG(d) AS a FROM t",
         "chosen": "SELECT k FROM t WHERE x > 3",
     }
     changes = [
-        "INSERT INTO t VALUES (1, 1, 9223372036854775807, '', 0.01), (2, -2147483648, -9223372036854775808, NULL, NULL)",
+        "INSERT INTO t VALUES (1, 1, 9223372036854775807, '', 0.01), "
+        "(2, -2147483648, -9223372036854775808, NULL, NULL)",
         "INSERT INTO t VALUES (2, -1, -1, '2', 99999999.99)",
         "DELETE FROM t WHERE l = 9223372036854775807",
         "DELETE FROM t WHERE k = 2",
@@ -165,7 +170,7 @@ def test_a_sum_that_overflows_is_an_error_until_the_rows_are_gone(db: penstock.D
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, SUM(v) AS s FROM t GROUP BY k")
     db.sql("CREATE MATERIALIZED VIEW l AS SELECT k, SUM(l) AS s FROM t GROUP BY k")
     db.sql("INSERT INTO t VALUES (1, 5, 5), (2, 4, 4)")
-    with pytest.raises(penstock.RefreshError, match="(?i)overflow"):
+    with pytest.raises(penstock.RefreshError, match=r"(?i)overflow"):
         db.refresh()
     db.sql("DELETE FROM t WHERE v = 5")
     db.refresh()
@@ -188,3 +193,189 @@ def test_decimals_without_loss_of_precision(db: penstock.Database) -> None:
         "DELETE FROM t WHERE k = 1 AND d = 1.5",
     ]
     story(db, {PRECISION: "false"}, views, changes)
+
+
+ELSEWHERE = """
+import sys
+import penstock
+from penstock.errors import SparkError
+
+keeper = penstock.connect(sys.argv[1] + "/keeper")
+spark = keeper.spark
+spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+spark.udf.register("twice", lambda n: 2 * n, "int")
+db = penstock.connect(sys.argv[1] + "/warehouse", spark=spark)
+db.sql("CREATE TABLE t (id INT, ts TIMESTAMP)")
+db.sql("INSERT INTO t VALUES (1, TIMESTAMP '2026-03-29T22:30:00Z'), (2, TIMESTAMP '2026-10-25T00:30:00Z')")
+db.sql("CREATE MATERIALIZED VIEW days AS SELECT CAST(ts AS DATE) AS d, COUNT(*) AS n FROM t GROUP BY 1")
+db.sql("CREATE MATERIALIZED VIEW hours AS SELECT id, HOUR(ts) AS h, CAST(ts AS STRING) AS s FROM t")
+db.sql("CREATE MATERIALIZED VIEW doubled AS SELECT id, twice(HOUR(ts)) AS h FROM t")
+spark.stop()
+for entry in (
+    lambda: db.sql("SELECT 1"), lambda: db.sql("INSERT INTO t VALUES (3, NULL)"), lambda: db.table("days"),
+    lambda: db.refresh(full=True), lambda: db.create_view("x", "SELECT id FROM t"), lambda: db.snapshot().table("t"),
+    lambda: db.changes("days", 1), lambda: db.spark, lambda: keeper.sql("SELECT 1"),
+    lambda: db.explain("CREATE MATERIALIZED VIEW z AS SELECT id FROM t"), lambda: db.sql("DESCRIBE t"),
+):
+    try:
+        entry()
+        print("no error")
+    except SparkError as problem:
+        print(problem)
+db.close()
+with penstock.connect(sys.argv[1] + "/warehouse") as again:  # a database that is opened again has a Spark that runs
+    keeper.close()
+    print(again.sql("SELECT COUNT(*) AS n FROM hours").first()["n"])
+"""
+
+
+def test_a_view_of_berlin_is_refreshed_by_the_command(spark: SparkSession, tmp_path: Path) -> None:
+    """Two processes. The session of the first has another zone and a function that the command does not know."""
+    done = subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    *stopped, counted = done.stdout.splitlines()
+    assert counted == "2"
+    assert len(stopped) == 11
+    for said in stopped:
+        assert re.fullmatch(
+            r"the Spark session (given to|of) this database was stopped\. Close the database, .*\)\.", said
+        )
+    warehouse = tmp_path / "warehouse"
+    with penstock.connect(warehouse) as db:
+        db.sql("INSERT INTO t VALUES (3, TIMESTAMP '2026-03-28T23:30:00Z'), (4, TIMESTAMP '2026-10-25T01:30:00Z')")
+        db.sql("DELETE FROM t WHERE id = 1")
+        command = ["refresh", "-w", str(warehouse)]
+        shown = CliRunner().invoke(app, command)
+        assert shown.exit_code == 1
+        assert f"computed under the views' own settings: {ZONE} = Europe/Berlin (this session: UTC)" in shown.stdout
+        assert (
+            "view 'doubled' failed to refresh: the function `twice` is not known to this Spark session." in shown.stderr
+        )
+        assert "penstock.connect(path, spark=your_session)" in shown.stderr
+        for _ in range(2):
+            assert rows(db.sql("SELECT CAST(d AS STRING), n FROM days")) == [("2026-03-29", 1), ("2026-10-25", 2)]
+            assert rows(db.table("hours").select("id", "h", "s")) == [
+                (2, 2, "2026-10-25 02:30:00"), (3, 0, "2026-03-29 00:30:00"), (4, 2, "2026-10-25 02:30:00"),
+            ]  # fmt: skip
+            with having(spark, {ZONE: "Europe/Berlin"}):
+                assert_fresh(db, "days")
+            CliRunner().invoke(app, [*command, "days", "hours", "--full"])
+        assert db.history("days", 1)[0].action == "FULL"
+
+
+def test_functions_of_the_session_are_there_under_other_settings(db: penstock.Database) -> None:
+    db.spark.udf.register("twice", lambda n: 2 * n, "int")
+    try:
+        db.sql("CREATE TABLE t (id INT, ts TIMESTAMP, local TIMESTAMP_NTZ, day DATE, text STRING)")
+        db.sql(f"INSERT INTO t VALUES {TIMES[0]}")
+        with having(db.spark, {ZONE: "Asia/Kathmandu"}):
+            db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, twice(HOUR(ts)) AS h FROM t")
+        db.sql(f"INSERT INTO t VALUES {TIMES[1]}")
+        db.refresh()
+        with having(db.spark, {ZONE: "Asia/Kathmandu"}):
+            assert_fresh(db, "v", "FULL")
+    finally:
+        db.sql("DROP MATERIALIZED VIEW v")
+        db.spark.sql("DROP TEMPORARY FUNCTION twice")
+
+
+def test_what_is_recorded_and_shown(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, ts TIMESTAMP)")
+    db.sql("CREATE MATERIALIZED VIEW usual AS SELECT id FROM t")
+    with having(db.spark, {ZONE: "Europe/Berlin", "spark.sql.mapKeyDedupPolicy": "last_win"}):
+        db.sql("CREATE MATERIALIZED VIEW other AS SELECT id, MAP(id, ts, id, NULL) AS m FROM t")
+        db.sql("CREATE MATERIALIZED VIEW hours AS SELECT HOUR(ts) AS h, COUNT(*) AS n FROM t GROUP BY 1")
+
+    def described(view: str) -> dict[str, str]:
+        found = db.sql(f"DESCRIBE MATERIALIZED VIEW {view}").collect()
+        return {row[0]: row[1] for row in found if "Setting" in row[0] or "Other" in row[0]}
+
+    assert described("usual") == {f"# Setting {ZONE}": "UTC", f"# Setting {ANSI}": "true"}
+    assert described("other") == {
+        f"# Setting {ZONE}": "Europe/Berlin",
+        f"# Setting {ANSI}": "true",
+        "# Setting spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+        "# Other here": f"{ZONE} = Europe/Berlin (this session: UTC), "
+        "spark.sql.mapKeyDedupPolicy = LAST_WIN (this session: EXCEPTION)",
+    }
+    db.sql("INSERT INTO t VALUES (1, TIMESTAMP '2026-10-25T00:30:00Z')")
+    db.refresh()
+    assert db.sql("SELECT m[1] AS found FROM other").first()["found"] is None
+    db.alter_view("hours", policy="FULL")  # which plans it anew, under its own settings
+    assert described("hours")[f"# Setting {ZONE}"] == "Europe/Berlin"
+    assert db.sql("SELECT h FROM hours").first()["h"] == 2
+    db.sql("CREATE OR REPLACE MATERIALIZED VIEW hours AS SELECT HOUR(ts) AS h FROM t")
+    assert described("hours")[f"# Setting {ZONE}"] == "UTC"
+
+
+def test_what_changes_how_every_query_is_read_is_refused(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT)")
+    for name in ("spark.sql.parser.quotedRegexColumnNames", "spark.sql.parser.escapedStringLiterals"):
+        with having(db.spark, {name: "true"}), pytest.raises(DefinitionError, match=f"while {name} is true"):
+            db.sql("CREATE MATERIALIZED VIEW v AS SELECT `i.` FROM t")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, '\\\\' AS x FROM t")
+    db.sql("INSERT INTO t VALUES (1)")
+    with having(db.spark, {"spark.sql.parser.escapedStringLiterals": "true"}):
+        db.refresh()
+    assert_fresh(db, "v", "INCREMENTAL")
+
+
+def test_the_session_is_left_as_it_was(db: penstock.Database) -> None:
+    """Also after an error, and also of what is set for files."""
+    files = "spark.sql.parquet.outputTimestampType"
+    db.sql("CREATE TABLE t (id INT, ts TIMESTAMP)")
+    db.sql("INSERT INTO t VALUES (1, TIMESTAMP '2026-10-25T00:30:00.123456Z')")
+    with having(db.spark, {ZONE: "Europe/Berlin"}):
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, ts, 10 / (id - 3) AS q FROM t WHERE HOUR(ts) = 2")
+    explicit = {name: db.spark.conf.get(name, None) for name in DEFAULTS}
+    with having(db.spark, {files: "TIMESTAMP_MILLIS"}):
+        db.sql("INSERT INTO t VALUES (3, TIMESTAMP '2026-10-25T00:30:00Z')")
+        with pytest.raises(penstock.RefreshError, match=r"(?i)zero"):
+            db.refresh()
+        assert db.spark.conf.get(files) == "TIMESTAMP_MILLIS"
+        db.sql("DELETE FROM t WHERE id = 3")
+        db.refresh("v", full=True)
+    assert {name: db.spark.conf.get(name, None) for name in DEFAULTS} == explicit
+    with having(db.spark, {ZONE: "Europe/Berlin"}):
+        assert_fresh(db, "v", "FULL")
+
+
+def test_settings_take_turns(spark: SparkSession) -> None:
+    """Whoever computes under settings has them all the while, and the session's own are told right meanwhile."""
+    mine, problems = own(spark), []
+    zones = ["Europe/Berlin", "UTC", "Asia/Kathmandu", "America/New_York"]
+
+    def compute(number: int) -> None:
+        wanted = Settings.of({ZONE: zones[number % len(zones)]})
+        for _ in range(20):
+            with under(spark, wanted, mine):
+                if spark.conf.get(ZONE) != wanted[ZONE]:
+                    problems.append(number)
+            if own(spark) != mine:
+                problems.append(-1)
+
+    threads = [threading.Thread(target=compute, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert own(spark) == mine
+
+
+def test_names_that_differ_in_case(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (Id INT, p STRUCT<Value: INT>)")
+    db.sql("INSERT INTO t VALUES (1, STRUCT(5))")
+    views = {
+        "v": "SELECT Id, p.Value AS x FROM t WHERE Id < 10",
+        "g": "SELECT p.Value + 1 AS x, COUNT(*) AS n, SUM(Id) AS s FROM t GROUP BY 1",
+    }
+    story(db, {"spark.sql.caseSensitive": "true"}, views, ["INSERT INTO t VALUES (2, NULL), (3, STRUCT(5))"])
+
+
+def test_times_without_a_zone_by_default(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, ts TIMESTAMP, x STRING)")
+    db.sql("INSERT INTO t VALUES (1, TIMESTAMP '2026-10-25T00:30:00Z', '2026-10-25 02:30:00')")
+    views = {"v": "SELECT id, CAST(x AS TIMESTAMP) AS t FROM t WHERE ts > TIMESTAMP '2026-01-01 00:00:00'"}
+    settings = {"spark.sql.timestampType": "TIMESTAMP_NTZ", ZONE: "Asia/Tokyo"}
+    story(db, settings, views, ["INSERT INTO t VALUES (2, TIMESTAMP '2025-12-31T16:00:00Z', '2026-10-25 02:30:00')"])

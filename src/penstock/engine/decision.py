@@ -77,14 +77,13 @@ class Decision:
         self.weighing.weigh(chosen)
         return chosen
 
-    def watermark(self, relation: str) -> int | None:
-        """How far event time has come in an input, after this epoch."""
+    def watermark(self, relation: str, node: NodeRecord) -> int | None:
+        """How far event time has come in an input of a node, after this epoch."""
         table = self._world.tables.get(relation)
         if table is None:
             return self._watermarks.after(relation)
         after = self._relations[relation].after
-        mark = None if after is None else self._watermarks.table(table, after)
-        return None if mark is None else mark.value
+        return None if after is None else self._watermarks.for_node(table, after, Settings.recorded(node.details))
 
     def released(self, node: NodeRecord) -> bool:
         """Whether the watermark has passed the end of windows that the node holds back."""

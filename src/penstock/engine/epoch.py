@@ -182,7 +182,7 @@ class Epoch:
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
         try:
             self._decision.check(node)
-            self._watermarks.node(name, {read: self._decision.watermark(read) for read in node.inputs})
+            self._watermarks.node(name, {read: self._decision.watermark(read, node) for read in node.inputs})
             if name in request.replayed:
                 return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
             return self._decision.decide(node, name in request.recompute)
