@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 import penstock
 from oracle import assert_fresh, rows
 from penstock.cli.main import app
+from penstock.engine import sources
 from penstock.errors import DefinitionError
+from penstock.storage import lookup
 from penstock.storage.view_settings import DEFAULTS, Settings, own, under
 
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
@@ -379,3 +381,44 @@ def test_times_without_a_zone_by_default(db: penstock.Database) -> None:
     views = {"v": "SELECT id, CAST(x AS TIMESTAMP) AS t FROM t WHERE ts > TIMESTAMP '2026-01-01 00:00:00'"}
     settings = {"spark.sql.timestampType": "TIMESTAMP_NTZ", ZONE: "Asia/Tokyo"}
     story(db, settings, views, ["INSERT INTO t VALUES (2, TIMESTAMP '2025-12-31T16:00:00Z', '2026-10-25 02:30:00')"])
+
+
+def test_a_watermark_without_a_zone_is_of_the_zone_of_each_view(db: penstock.Database) -> None:
+    """Views of two zones, refreshed by a session of a third: a window ends when its own hour is over."""
+    db.sql("CREATE TABLE visits (at TIMESTAMP_NTZ, n INT, WATERMARK FOR at AS at)")
+    zones = {"tokyo": "Asia/Tokyo", "shifted": "+03:30"}
+    for name, zone in zones.items():
+        with having(db.spark, {ZONE: zone}):
+            db.sql(
+                f"CREATE MATERIALIZED VIEW {name} AS SELECT DATE_TRUNC('hour', at) AS hour, SUM(n) AS n "
+                "FROM visits GROUP BY 1 EMIT AFTER WATERMARK"
+            )
+    for minute, shown in (("10:10", []), ("10:59", []), ("11:00", [2]), ("11:59", [2]), ("12:01", [2, 2])):
+        db.sql(f"INSERT INTO visits VALUES (TIMESTAMP_NTZ '2026-03-07 {minute}:00', 1)")
+        db.refresh()
+        for name, zone in zones.items():
+            assert [row["n"] for row in db.table(name).collect()] == shown, minute
+            with having(db.spark, {ZONE: zone}):
+                assert_fresh(db, name)
+
+
+def test_local_times_are_looked_up_in_the_windows_of_their_zone(
+    db: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hours of Kathmandu begin at a quarter past those of UTC, also for times that say no zone."""
+    monkeypatch.setattr(lookup, "LEAST_ROWS", 1)
+    monkeypatch.setattr(sources, "SMALL_TABLE_ROWS", 0)
+    db.sql("CREATE TABLE t (id INT, local TIMESTAMP_NTZ, at TIMESTAMP)")
+    db.sql(
+        "INSERT INTO t SELECT id, TIMESTAMP_NTZ '2026-01-01 00:00:00' + MAKE_INTERVAL(0, 0, 0, 0, 0, id * 7), "
+        "TIMESTAMP_MICROS(id * 420000000) FROM RANGE(300)"
+    )
+    views = {
+        name: f"SELECT TUMBLE_START({column}, INTERVAL 1 HOUR) AS h, MIN(id) AS low, MAX(id) AS high, COUNT(*) AS n "
+        f"FROM t GROUP BY TUMBLE({column}, INTERVAL 1 HOUR)"
+        for name, column in (("by_local", "local"), ("by_at", "at"))
+    }
+    views["days"] = "SELECT DATE_TRUNC('DAY', at) AS d, MIN(id) AS low, MAX(id) AS high FROM t GROUP BY 1"
+    views["dates"] = "SELECT CAST(at AS DATE) AS d, MIN(id) AS low, MAX(id) AS high FROM t GROUP BY 1"
+    changes = ["DELETE FROM t WHERE id IN (0, 7, 8, 9, 100, 101, 102, 299)", "UPDATE t SET id = -id WHERE id % 37 = 1"]
+    story(db, {ZONE: "Asia/Kathmandu"}, views, changes)
