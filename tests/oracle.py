@@ -25,6 +25,9 @@ from penstock.sql import emission
 from penstock.sql.query import spark_text, substitute_tables
 from penstock.storage.arrow import collected, nullable
 
+SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.decimalOperations.allowPrecisionLoss")
+"""What the rows of a query depend on: it is to be run under those that its view was created under."""
+
 
 def assert_fresh(
     db: penstock.Database, view: str, action: str | Iterable[str] | None = None, strategy: str | None = None
@@ -119,7 +122,8 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
 
         return db.spark.sql(substitute_tables(spark_text(_shown(world, key)), replace))
 
-    return _kept((_shown(world, key), *below, *versions), compute)
+    settings = (db.spark.conf.get(name) for name in SETTINGS)
+    return _kept((_shown(world, key), *below, *versions, *settings), compute)
 
 
 def _shown(world: World, key: str) -> str:

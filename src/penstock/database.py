@@ -475,6 +475,7 @@ class Database:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
         from penstock.engine.relations import as_frame, spark_plan
         from penstock.observe import creation, listings
+        from penstock.storage.view_settings import own
 
         world = self._catalog.world()
         match statement:
@@ -499,7 +500,7 @@ class Database:
             case s.ShowCreate():
                 listing = creation.listing(world, statement)
             case s.DescribeView():
-                listing = listings.description(world, statement.name)
+                listing = listings.description(world, statement.name, own(self.spark).settings)
             case s.ExplainView():
                 listing = listings.lines("explanation", str(self.explain(statement.name)))
             case s.ExplainCreate():

@@ -7,8 +7,10 @@ import re
 import pytest
 from plan_text import nodes
 
+from penstock.plan import build, split
 from penstock.plan.describe import describe_node, label_columns
 from penstock.plan.operators import STATEFUL, render, walk
+from penstock.sql.query import parse_query
 
 GROUPED = "SELECT a, SUM(b) AS s FROM t GROUP BY a"
 
@@ -151,3 +153,12 @@ def test_what_is_written_out_keeps_its_brackets() -> None:
     (view,) = nodes(f"SELECT x AND k AS y, NOT x AS z, r = k AS s FROM ({inner})")
     texts = [render(e) for _, e in view.outputs]
     assert [re.sub(r"__c\d+", "c", text) for text in texts] == ["(c OR c) AND c", "NOT (c OR c)", "(c RLIKE c) = c"]
+
+
+def test_views_of_other_settings_share_no_node() -> None:
+    """Those of the usual settings have the names that they always had."""
+    plan = build(parse_query(f"SELECT MAX(s) AS m FROM ({GROUPED})"), {"t": ("a", "b")})
+    usual, berlin, paris = (split(plan, "v", settings)[0].name for settings in ("", "berlin", "paris"))
+    assert usual == split(plan, "v")[0].name
+    assert len({usual, berlin, paris}) == 3
+    assert berlin == split(plan, "w", "berlin")[0].name

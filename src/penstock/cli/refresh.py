@@ -56,6 +56,8 @@ def refresh(
         print_json({"epoch": getattr(report, "epoch", None), "views": [asdict(view) for view in reports]})
     elif reports:
         print_table(report_table(reports))
+        for note in {", ".join(view.unlike): view.unlike for view in reports if view.unlike}:
+            out().print(f"computed under the views' own settings: {note}", highlight=False, markup=False)
     else:
         out().print(NO_VIEWS if nodes else NO_TABLES)
     for view in reports:

@@ -14,6 +14,7 @@ from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import columns_by_name
+from penstock.storage.view_settings import Settings
 
 
 class Decision:
@@ -63,14 +64,13 @@ class Decision:
         self.weighing.weigh(chosen)
         return chosen
 
-    def watermark(self, relation: str) -> int | None:
-        """How far event time has come in an input, after this epoch."""
+    def watermark(self, relation: str, node: NodeRecord) -> int | None:
+        """How far event time has come in an input of a node, after this epoch."""
         table = self._world.tables.get(relation)
         if table is None:
             return self._watermarks.after(relation)
         after = self._relations[relation].after
-        mark = None if after is None else self._watermarks.table(table, after)
-        return None if mark is None else mark.value
+        return None if after is None else self._watermarks.for_node(table, after, Settings.recorded(node.details))
 
     def released(self, node: NodeRecord) -> bool:
         """Whether the watermark has passed the end of windows that the node holds back."""

@@ -58,6 +58,7 @@ from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.lookup import Anywhere
 from penstock.storage.reader import quoted, schema_of
+from penstock.storage.view_settings import USUAL, Settings
 from penstock.storage.zset import WEIGHT, Delta, Rows
 
 Locate = Callable[[str, str], str]
@@ -70,11 +71,13 @@ def define(
     world: World,
     statement: CreateView,
     locate: Locate,
+    settings: Settings = USUAL,
     schema: Callable[[World, str], StructType] | None = None,
 ) -> Definition:
     """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes.
 
-    ``schema`` gives the columns of what the query reads, if they are not simply those that it has now.
+    ``schema`` gives the columns of what the query reads, if they are not simply those that it has now; ``settings`` are
+    in force.
     """
     reads = read_keys(world, statement.query, statement.name)
     for key in reads:
@@ -86,7 +89,8 @@ def define(
     placement = _placement(statement, [field for field, _ in columns])
     emitted(statement.query, statement.options, [field.name for field, _ in columns], statement.name)
     lateness = _lateness(world, statement, reads)
-    nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness)
+    nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness, settings)
+    nodes = tuple(replace(node, details=settings.recorded_in(node.details)) for node in nodes)
     if problem is not None and lateness:
         raise DefinitionError(
             f"view {statement.name!r}: ALLOW LATENESS needs a view that is maintained incrementally, and this one is "
@@ -234,7 +238,7 @@ def _columns(statement: CreateView, analysed: StructType) -> list[tuple[StructFi
 def _plan_nodes(
     spark: SparkSession, world: World, statement: CreateView, schemas: Mapping[str, StructType],
     analysed: StructType, columns: list[tuple[StructField, str | None]], locate: Locate,
-    lateness: tuple[Lateness, ...],
+    lateness: tuple[Lateness, ...], settings: Settings,
 ) -> tuple[tuple[NodeRecord, ...], Unsupported | None]:  # fmt: skip
     """The view's nodes; with the reason when there is one node only, which recomputes."""
     wanted = StructType([StructField(f.name, f.dataType, True, {"comment": c} if c else {}) for f, c in columns])
@@ -256,7 +260,7 @@ def _plan_nodes(
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         text = emitted(statement.query, statement.options, names, statement.name)
         nodes = _named_nodes(
-            lambda renamed: plan_nodes(text, key, names, columns_of, lateness, renamed),
+            lambda renamed: plan_nodes(text, key, names, columns_of, lateness, settings, renamed),
             lambda plans: _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
         )
         if not is_faithful(spark, statement.query, schemas):
@@ -341,11 +345,12 @@ def plan_nodes(
     names: list[str],
     schemas: Mapping[str, tuple[str, ...]],
     lateness: tuple[Lateness, ...] = (),
+    settings: Settings = USUAL,
     renamed: Mapping[str, str] | None = None,
 ) -> tuple[NodePlan, ...]:
     """The nodes of a query whose visible columns have these names. A plan never changes, so it is made once."""
     own = tuple(sorted((renamed or {}).items()))
-    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness, own)
+    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness, settings, own)
 
 
 def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
@@ -353,8 +358,8 @@ def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
     own = world.nodes[view.key].details
     schemas = {name: tuple(columns) for name, columns in own["schemas"].items()}
     lateness = tuple(Lateness(*late) for late in own.get("lateness", ()))
-    names = [name for name, _, _ in view.columns]
-    return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, own.get("renamed"))
+    names, settings = [name for name, _, _ in view.columns], Settings.recorded(own)
+    return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, settings, own.get("renamed"))
 
 
 @lru_cache(maxsize=1000)
@@ -364,6 +369,7 @@ def _planned(
     names: tuple[str, ...],
     schemas: tuple[tuple[str, tuple[str, ...]], ...],
     lateness: tuple[Lateness, ...],
+    settings: Settings,
     renamed: tuple[tuple[str, str], ...],
 ) -> tuple[NodePlan, ...]:
     plan = build(parse_query(query), dict(schemas))
@@ -372,7 +378,7 @@ def _planned(
     if len(plan.outputs) != len(names):
         raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
-    return (*gates, *split(Plan(plan.root, outputs), key, dict(renamed)))
+    return (*gates, *split(Plan(plan.root, outputs), key, settings.text, dict(renamed)))
 
 
 def _with_ended(op: Operator) -> Operator:

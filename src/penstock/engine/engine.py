@@ -60,6 +60,8 @@ from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.vacuum import Freed, leave
+from penstock.storage.view_settings import Settings, check_readable, under
+from penstock.storage.view_settings import own as own_settings
 from penstock.storage.view_table import Shape, commit
 from penstock.storage.view_table import restore as restore_table
 
@@ -113,6 +115,8 @@ class Engine:
         self._spark = spark
         self._catalog = catalog
         self._progress = progress
+        self._said: set[str] = set()
+        """Views of which was said that they have other settings than the session."""
 
     def _session(self) -> SparkSession:
         return self._spark.session
@@ -158,6 +162,7 @@ class Engine:
                 self.tell("waiting for another process that is refreshing")
                 points.reached(points.WAIT)
                 time.sleep(_LOOK_AGAIN)
+        self._say_settings(report.values())
         self._vacuum_if_due(world)
         if report.failed:
             raise _failure(report)
@@ -218,6 +223,13 @@ class Engine:
         except Exception as problem:
             _log.warning("a progress callback failed at %r: %s: %s", text, type(problem).__name__, problem)
 
+    def _say_settings(self, reports: Iterable[ViewReport]) -> None:
+        """Say once of each view that it has other settings than the session."""
+        for report in reports:
+            if report.unlike and report.name not in self._said:
+                self._said.add(report.name)
+                self.tell(f"view {report.name!r} was computed under its own {', '.join(report.unlike)}")
+
     def _vacuum_if_due(self, world: World) -> None:
         """What cannot be deleted today is tomorrow: the refresh stands."""
         try:
@@ -265,16 +277,20 @@ class Engine:
 
     # -- defining -----------------------------------------------------------------------------------------------------
 
-    def create_view(self, statement: CreateView) -> Report | None:
-        """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced."""
-        return _attempts(lambda also: self._created(statement, also), f"the views that {statement.name!r} reads")
+    def create_view(self, statement: CreateView, settings: Settings | None = None) -> Report | None:
+        """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced.
 
-    def _created(self, statement: CreateView, also: Collection[str]) -> Report | None:
+        ``settings``: what the query is meant under, if not under the session's own.
+        """
+        what = f"the views that {statement.name!r} reads"
+        return _attempts(lambda also: self._created(statement, settings, also), what)
+
+    def _created(self, statement: CreateView, settings: Settings | None, also: Collection[str]) -> Report | None:
         """One attempt; ``_Outdated`` if what the view was planned on has changed until the leases were there."""
         world = self._catalog.world()
         if not self._is_wanted(world, statement):
             return None
-        definition = self.define(world, statement)
+        definition = self.define(world, statement, settings)
         _check_late_names(world, definition)
         self._check_cycle(world, definition)
         key, replaces = definition.view.key, definition.replaces
@@ -315,8 +331,13 @@ class Engine:
             "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
         )
 
-    def define(self, world: World, statement: CreateView) -> Definition:
-        return define(self._session(), world, statement, self._locating(world))
+    def define(self, world: World, statement: CreateView, settings: Settings | None = None) -> Definition:
+        session = self._session()
+        own = own_settings(session)
+        settings = own.settings if settings is None else settings
+        check_readable(statement.name, settings)
+        with under(session, settings, own):
+            return define(session, world, statement, self._locating(world), settings)
 
     def _fill(self, current: World, definition: Definition, statement: CreateView, leases: Leases) -> Report:
         """Bring the view and all upstream to one cut; with CASCADE, plan its readers anew and fill those too."""
@@ -412,7 +433,8 @@ class Engine:
         view = world.views[world.view_key(name)]
         recomputes = view.reason_code == "POLICY_FULL"
         if (policy == "FULL") != recomputes:
-            self.create_view(replace(statement_of(world, view), policy=policy))
+            settings = Settings.recorded(world.nodes[view.key].details)
+            self.create_view(replace(statement_of(world, view), policy=policy), settings)
         elif policy == "INCREMENTAL STRICT" and not view.incremental:
             raise NotIncrementalError(
                 f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "

@@ -39,6 +39,7 @@ from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
 from penstock.storage.mismatch import StateMismatch, as_mismatch
 from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.view_settings import Own, Settings, own, under
 from penstock.storage.view_table import Shape, create_table, restore
 from penstock.storage.zset import WEIGHT, Delta, weighted
 
@@ -55,6 +56,7 @@ class Epoch:
         """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
         self._get_session = session
         self._spark: SparkSession | None = None
+        self._own: Own | None = None
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
@@ -127,6 +129,7 @@ class Epoch:
             if self._spark is None:
                 with phase("starting"):  # which is not any view's time
                     self._spark = self._get_session()
+                    self._own = own(self._spark)
             return self._spark
 
     # -- one node -----------------------------------------------------------------------------------------------------
@@ -147,8 +150,11 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._session()) as jobs:
+        spark, settings = self._session(), Settings.recorded(step.node.details)
+        assert self._own is not None
+        with running(clock), counting_jobs(spark) as jobs, under(spark, settings, self._own):
             report = self._finished(step, result)
+        report.unlike = settings.unlike(self._own.settings)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
@@ -173,7 +179,7 @@ class Epoch:
         if name in request.failing:
             return self._failed(relation, request.failing[name])
         try:
-            self._watermarks.node(name, {read: self._decision.watermark(read) for read in node.inputs})
+            self._watermarks.node(name, {read: self._decision.watermark(read, node) for read in node.inputs})
             if name in request.broken and node.version is not None and not node.details.get("late"):
                 return Step(node, "REINITIALIZE", "STATE_MISMATCH", self._decision.maintained(node), {})
             if name in request.replayed:

@@ -10,11 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Mark, Seen, TableRecord, World
 from penstock.errors import DefinitionError, nearest
-from penstock.graph.watermarks import advanced
+from penstock.graph.watermarks import advanced, moment_in
+from penstock.storage.arrow import collected
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import HistoryGone, Snapshot
+from penstock.storage.frames import spark_frame
 from penstock.storage.interpreted import running
 from penstock.storage.reader import quoted, read_snapshot, schema_of
+from penstock.storage.view_settings import ZONE, Settings
 from penstock.storage.zset import WEIGHT
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
@@ -95,27 +98,38 @@ class Watermarks:
                 change = read_change(self._spark(), Snapshot(after.path, seen.version), after, [column])
                 if change.rows is None:
                     return seen.latest
-                if change.table is not None and self._tells_moments(change.table, column):
+                if change.table is not None:
                     return advanced(seen.latest, _latest_of(change.table, column))
                 return advanced(seen.latest, self._greatest(change.rows.where(f"{WEIGHT} > 0"), column))
             except HistoryGone:
                 pass
         return self._greatest(read_snapshot(self._spark(), after, [column]), column)
 
-    def _tells_moments(self, change: pa.Table, column: str) -> bool:
-        """Whether a column's values are moments as they are.
-
-        What has no zone, a date too, is a time of the session's zone: that is how Spark compares it with a moment, and
-        what it makes of it in DATE_TRUNC. So it is left to Spark, unless the zone is UTC.
-        """
-        kind = change.schema.field(column).type
-        zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-        return zoned or self._spark().conf.get("spark.sql.session.timeZone") == "UTC"
-
     def _greatest(self, rows: DataFrame, column: str) -> int | None:
         with running(rows.sparkSession, interpreted=False):
-            row = rows.selectExpr(f"UNIX_MICROS(CAST(MAX({quoted(column)}) AS TIMESTAMP)) AS latest").first()
-        return None if row is None else row["latest"]
+            found = collected(spark_frame(rows).selectExpr(f"MAX({quoted(column)}) AS latest"))
+        return _micros(found.column("latest")[0])
+
+    def for_node(self, table: TableRecord, after: Snapshot, settings: Settings) -> int | None:
+        """A table's watermark after the epoch as a moment, for a node that is computed under some settings.
+
+        What has no zone, a date too, is a time of the view's zone: that is how Spark compares it with a moment, and
+        what it makes of it in DATE_TRUNC. A table's own watermark has no zone then, either.
+        """
+        mark = self.table(table, after)
+        if mark is None or settings.utc or table.watermark is None:
+            return None if mark is None else mark.value
+        kind = next(f.dataType for f in schema_of(after).fields if f.name.lower() == table.watermark.column.lower())
+        if kind.typeName() == "timestamp":
+            return mark.value
+        moment = moment_in(settings[ZONE], mark.value)
+        return self._moment_by_spark(settings[ZONE], mark.value) if moment is None else moment
+
+    def _moment_by_spark(self, zone: str, local: int) -> int:
+        """Spark knows zones by more names than Python does."""
+        row = self._spark().sql(f"SELECT UNIX_MICROS(TO_UTC_TIMESTAMP(TIMESTAMP_MICROS({local}), '{zone}'))").first()
+        assert row is not None
+        return int(row[0])
 
 
 def _check_still_there(table: TableRecord, after: Snapshot) -> None:
@@ -131,7 +145,11 @@ def _check_still_there(table: TableRecord, after: Snapshot) -> None:
 
 def _latest_of(change: pa.Table, column: str) -> int | None:
     times = change.filter(pc.greater(change.column(WEIGHT), 0)).column(column)
-    latest = pc.max(times)
-    if not latest.is_valid:
+    return _micros(pc.max(times))
+
+
+def _micros(time: pa.Scalar) -> int | None:
+    """A time or the beginning of a day in microseconds; what has no zone is counted as in UTC."""
+    if not time.is_valid:
         return None
-    return int(latest.cast(pa.timestamp("us") if pa.types.is_date(times.type) else times.type).value)
+    return int(time.cast(pa.timestamp("us") if pa.types.is_date(time.type) else time.type).value)

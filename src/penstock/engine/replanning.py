@@ -19,6 +19,7 @@ from penstock.engine.sources import Relation
 from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
 from penstock.plan import Unsupported
 from penstock.storage.reader import schema_of
+from penstock.storage.view_settings import Settings, own, under
 
 SCHEMA_CHANGED = "SCHEMA_CHANGED"
 """A column that the view reads has another type, or is gone and the query holds without it."""
@@ -113,10 +114,12 @@ class Replanning:
     def _renew(self, renewal: Renewal, view: ViewRecord, reason: str) -> None:
         world = renewal.world
         try:
-            definition = define(
-                self._session(), world, statement_of(world, view), self._locate,
-                lambda world, key: self._known_columns(world, view, key),
-            )  # fmt: skip
+            session, settings = self._session(), Settings.recorded(world.nodes[view.key].details)
+            with under(session, settings, own(session)):
+                definition = define(
+                    session, world, statement_of(world, view), self._locate, settings,
+                    lambda world, key: self._known_columns(world, view, key),
+                )  # fmt: skip
             self._check_columns(view, definition.view)
         except NotIncrementalError as problem:
             renewal.failing[view.key] = problem

@@ -52,6 +52,8 @@ class ViewReport:
     """What of a small change was left to Spark, though the driver computes most."""
     alerts: dict[str, str] = field(default_factory=dict)
     """What somebody should know of, by the kind of alert."""
+    unlike: list[str] = field(default_factory=list)
+    """The view's own settings that it was computed under, where the session has others."""
 
     def details(self) -> dict[str, Any]:
         """What the history keeps beside the columns of its own."""
@@ -77,12 +79,15 @@ class ViewReport:
             known["by_spark"] = self.by_spark
         if self.alerts:
             known["alerts"] = self.alerts
+        if self.unlike:
+            known["settings"] = self.unlike
         return known
 
     def __str__(self) -> str:
         rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,}"
         how = f" by {self.strategy}" if self.strategy else ""
         tail = f", {counted(self.late)} came late" if self.late else ""
+        tail += f", under its own {', '.join(self.unlike)}" if self.unlike else ""
         tail += f": {self.error}" if self.error else ""
         tail += "".join(f" [{message}]" for message in self.alerts.values())
         return f"{self.name}: {self.action}{how} ({self.reason}), {rows} rows, {self.seconds:.2f} s{tail}"
@@ -137,4 +142,5 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         sum(estimates[1:], estimates[0]) if estimates else None, own.weighed,
         own.wrote, list(dict.fromkeys(note for r in every for note in r.by_spark)),
         {kind: message for r in every for kind, message in r.alerts.items()},
+        own.unlike or next((r.unlike for r in hidden if r.unlike), []),
     )  # fmt: skip

@@ -132,14 +132,19 @@ class _Embedded:
 
     def acquire(self) -> SparkSession:
         with self._lock:
+            if self._session is not None and is_stopped(self._session):  # by hand, with ``stop``
+                self._users = 0
+                self.stop()
             if self._session is None:
                 self._start()
             self._users += 1
             assert self._session is not None
             return self._session
 
-    def release(self) -> None:
+    def release(self, session: SparkSession) -> None:
         with self._lock:
+            if session is not self._session:  # it was stopped by hand, and another one may have been started since
+                return
             self._users -= 1
             if self._users == 0:
                 self.stop()
@@ -218,6 +223,14 @@ class Spark:
 
     @property
     def session(self) -> SparkSession:
+        """A session that runs."""
+        known = self._session or self._given
+        if known is not None and is_stopped(known):
+            whose = "given to this database" if self._given is not None else "of this database"
+            raise SparkError(
+                f"the Spark session {whose} was stopped. Close the database, and open it again: penstock.connect(path"
+                + (", spark=a_running_session)." if self._given is not None else ").")
+            )
         if self._session is None:
             self._session = self._given_session() if self._given is not None else self._embedded_session()
         return self._session
@@ -246,8 +259,18 @@ class Spark:
 
     def close(self) -> None:
         if self._session is not None and self._given is None:
-            _embedded.release()
+            _embedded.release(self._session)
         self._session = None
+
+
+def is_stopped(session: SparkSession) -> bool:
+    """Whether nothing can be asked of a session any more."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return bool(getattr(session, "is_stopped", False))
+    try:
+        return session.sparkContext.startTime is None
+    except (AttributeError, Py4JError, OSError):  # a stopped context has lost its way to the JVM, or the JVM is gone
+        return True
 
 
 def check_java() -> None:
@@ -291,7 +314,22 @@ def spark_errors(what: str, names: dict[str, str] | None = None) -> Iterator[Non
     try:
         yield
     except (PySparkException, Py4JJavaError) as problem:
-        raise QueryError(f"{what}: {clean_message(problem, names or {})}") from None
+        said = clean_message(problem, names or {})
+        raise QueryError(said if said.startswith(_UNKNOWN) else f"{what}: {said}") from None
+
+
+_UNKNOWN = "the function "
+
+
+def _unknown_function(message: str) -> str | None:
+    """What to say of a function that Spark does not find: it may be the user's, in another process."""
+    found = re.search(r"UNRESOLVED_ROUTINE\].*?routine (`[^ ]+`)", message)
+    if found is None:
+        return None
+    return (
+        f"{_UNKNOWN}{found[1]} is not known to this Spark session. Check its name; if it is a function of yours, "
+        "register it in a session (spark.udf.register) and pass that on: penstock.connect(path, spark=your_session)."
+    )
 
 
 def _message(problem: BaseException) -> str:
@@ -316,6 +354,9 @@ def _message(problem: BaseException) -> str:
 def clean_message(problem: Exception, names: dict[str, str]) -> str:
     """The first, telling part of a Spark message."""
     text = _message(problem)
+    unknown = _unknown_function(text)
+    if unknown is not None:
+        return unknown
     text = re.split(r"\n\s*at |\nJVM stacktrace|;\n'|\n== SQL", text)[0].strip()
     for internal, name in names.items():
         text = text.replace(internal, name)

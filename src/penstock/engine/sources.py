@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from threading import Lock
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from penstock.storage.lookup import Anywhere, look_up
 from penstock.storage.parquet import lazily
 from penstock.storage.reader import found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
+from penstock.storage.view_settings import in_force
 from penstock.storage.zset import LOCAL_ROWS, WEIGHT, Delta, Rows, consolidate, narrowed
 
 
@@ -133,10 +133,6 @@ class Inputs:
     def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
         return self._materializer.materialize(frame, few=few, little=little)
 
-    @cached_property
-    def utc(self) -> bool:
-        return self._spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "Z")
-
 
 class NodeInputs:
     """The inputs of one node: a rule's ``Context``. ``since`` says what the node has consumed of each."""
@@ -163,7 +159,7 @@ class NodeInputs:
 
     @property
     def utc(self) -> bool:
-        return self._inputs.utc
+        return in_force(self._spark).utc
 
     def near(self, bounds: pa.Table | None, sought: Anywhere | None = None) -> NodeInputs:
         nearer = NodeInputs(self._spark, self._inputs, self._since, self._watermarks)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.graph.dag import Dag
 
@@ -65,3 +66,17 @@ def _least(known: Mapping[str, int], inputs: Iterable[str]) -> int | None:
         if least is None or value < least:
             least = value
     return least
+
+
+def moment_in(zone: str, local: int) -> int | None:
+    """The moment at which clocks of a zone show a time, both in microseconds; None for a zone that is not known here.
+
+    >>> moment_in("Europe/Berlin", 7_200_000_000), moment_in("Etc/Nowhere", 0)
+    (3600000000, None)
+    """
+    try:
+        known = ZoneInfo(zone)
+        shown = _START + timedelta(microseconds=local)
+        return local - (shown.replace(tzinfo=known).utcoffset() or timedelta()) // timedelta(microseconds=1)
+    except (ZoneInfoNotFoundError, ValueError, OverflowError):
+        return None

@@ -320,7 +320,8 @@ def _removed(measure: MeasureLayout) -> str:
 def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
     """Whether a group must be recomputed.
 
-    Its extreme may have been removed and nothing as extreme came in, or a changed value was too large to be added up.
+    Its extreme may have been removed and nothing as extreme came in, or a changed value was too large to be added up,
+    or the sum was or is: without ANSI that is NULL, which a sum of no values is, too.
     """
     conditions = []
     for m in extremes:
@@ -329,12 +330,19 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
         if "float" in m.state[0].part.type or "double" in m.state[0].part.type:
             short += "="  # 0.0 does not stand in for -0.0, though they are equal
         conditions.append(f"({removed} {reaches} {old} AND ({added} IS NULL OR {added} {short} {removed}))")
-    conditions += [f"__spilled_{m.name} > 0" for m in _wide(layout)]
+    for m in _wide(layout):
+        conditions += [f"__spilled_{m.name} > 0", _overflowed(m, ""), _overflowed(m, f"{_OLD}.")]
     if not conditions:
         return "false"
     # A group without rows goes; but the one group of an aggregate without keys stays and must lose its extreme.
     exists = f" AND {ROWS} > 0" if layout.keys else ""
     return f"COALESCE({' OR '.join(conditions)}, false){exists}"
+
+
+def _overflowed(measure: MeasureLayout, of: str) -> str:
+    """Whether a sum is NULL though there are values; of the merged state, or of the old row."""
+    stored = {c.part.suffix: f"{of}{quoted(c.stored)}" for c in measure.state}
+    return f"({stored['sum']} IS NULL AND {stored['count']} > 0)"
 
 
 # -- by recomputing groups --------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -241,7 +241,7 @@ def place_of(expression: exp.Expr, *, utc: bool) -> Place | None:
             length = _EXACT[str(unit).upper()]
             return Place(at.name, length) if utc or length <= _EXACT["SECOND"] else None
     tumble = _TUMBLE.fullmatch(render(expression))
-    return Place(tumble[1], int(tumble[2])) if tumble else None
+    return Place(tumble[1], int(tumble[2]), local=utc) if tumble else None
 
 
 def sought(
@@ -253,7 +253,7 @@ def sought(
         place = place_of(expression, utc=utc) if keys is not None and name in keys.column_names else None
         found = origins(child, place.column) if place is not None else []
         if place is not None and found:
-            places[name] = [Place(scanned, place.unit) for scanned in found]
+            places[name] = [replace(place, column=scanned) for scanned in found]
     return Anywhere(keys.select(list(places)), places) if keys is not None and places else None
 
 

@@ -15,6 +15,7 @@ from penstock.engine.settings import SETTINGS
 from penstock.graph.watermarks import as_time
 from penstock.observe.status import ViewStatus
 from penstock.sql.statements import Placement
+from penstock.storage.view_settings import Settings
 
 
 @dataclass(frozen=True)
@@ -151,15 +152,16 @@ def estimate(details: Mapping[str, Any]) -> str | None:
     return f"incremental {expected['incremental']:.1f} s, full {expected['full']:.1f} s{readers}"
 
 
-def description(world: World, name: str) -> Listing:
-    """Columns first, then what else is known of the view."""
+def description(world: World, name: str, session: Settings | None = None) -> Listing:
+    """Columns first, then what else is known of the view; ``session``: the settings of the session that asks."""
     late = world.late_node(name)
     if late is not None:
         return _late_description(name, *late)
     view = world.views[world.view_key(name)]
     rows: list[tuple[str, str | None, str | None]] = list(view.columns)
     rows.append(("", None, None))
-    placement = str(Placement.read(world.nodes[view.key].details.get("placement", {})))
+    details = world.nodes[view.key].details
+    placement, settings = str(Placement.read(details.get("placement", {}))), Settings.recorded(details)
     facts = {
         "# Name": view.name,
         "# Query": view.query,
@@ -169,6 +171,8 @@ def description(world: World, name: str) -> Listing:
         **({"# Options": str(view.options)} if str(view.options) else {}),
         "# Incremental": "yes" if view.incremental else f"no: {view.reason} ({view.reason_code})",
         "# Reads": ", ".join(world.display_name(r) for r in view.reads),
+        **{f"# Setting {name}": value for name, value in settings.shown.items()},
+        **({"# Other here": ", ".join(settings.unlike(session))} if session not in (None, settings) else {}),
         **({"# Placement": placement} if placement else {}),
         "# Location": world.nodes[view.key].path,
         "# Created": view.created_at.isoformat(timespec="seconds"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
@@ -64,21 +64,31 @@ class NodePlan:
         return fingerprint(self.body, self.outputs)
 
 
-class _Hidden(dict[str, NodePlan]):
-    """The hidden nodes found so far, by name; ``renamed`` are those that need a name of their own."""
+@dataclass(frozen=True)
+class _Hidden:
+    """The hidden nodes found so far, by name, and what else their names depend on; see ``split``."""
 
-    def __init__(self, renamed: Mapping[str, str]):
-        super().__init__()
-        self.renamed = renamed
+    settings: str
+    renamed: Mapping[str, str]
+    nodes: dict[str, NodePlan] = field(default_factory=dict)
+
+    def name(self, digest: str) -> str:
+        if self.settings:
+            digest = hashlib.sha256(f"{digest} {self.settings}".encode()).hexdigest()
+        name = f"__node_{digest[:16]}"
+        if name in self.renamed:
+            name = f"__node_{hashlib.sha256(f'{name} {self.renamed[name]}'.encode()).hexdigest()[:16]}"
+        return name
 
 
-def split(plan: Plan, name: str, renamed: Mapping[str, str] | None = None) -> tuple[NodePlan, ...]:
+def split(plan: Plan, name: str, settings: str = "", renamed: Mapping[str, str] | None = None) -> tuple[NodePlan, ...]:
     """The nodes of a view, inputs before readers; the last one is the view itself.
 
+    ``settings`` tells what else the meaning of the plan depends on: only views that have the same share nodes.
     ``renamed``: hidden nodes whose name is taken by one that computes the same of columns that had other types then,
     each with what tells them apart.
     """
-    hidden = _Hidden(renamed or {})
+    hidden = _Hidden(settings, renamed or {})
     outputs: tuple[Named, ...] = tuple((visible, column(internal)) for visible, internal in plan.outputs)
     body = plan.root
     while isinstance(body, Project):
@@ -86,7 +96,7 @@ def split(plan: Plan, name: str, renamed: Mapping[str, str] | None = None) -> tu
         outputs = tuple((visible, _inline(e, values)) for visible, e in outputs)
         body = body.child
     body = mapped(body, lambda child: _cut(child, hidden)) if isinstance(body, STATEFUL) else _cut(body, hidden)
-    return (*hidden.values(), NodePlan(name, body, outputs, hidden=False))
+    return (*hidden.nodes.values(), NodePlan(name, body, outputs, hidden=False))
 
 
 def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:
@@ -117,11 +127,8 @@ def _hide(op: Operator, values: tuple[Named, ...], hidden: _Hidden) -> Scan:
     """A scan of the hidden node that computes the operator, and of it these values."""
     stored = tuple((internal, f"v{number}") for number, (internal, _) in enumerate(values, start=1))
     outputs = tuple((f"v{number}", e) for number, (_, e) in enumerate(values, start=1))
-    name = f"__node_{fingerprint(op, outputs)[:16]}"
-    if name in hidden.renamed:
-        name = f"__node_{hashlib.sha256(f'{name} {hidden.renamed[name]}'.encode()).hexdigest()[:16]}"
-    node = NodePlan(name, op, outputs, hidden=True)
-    hidden.setdefault(node.name, node)
+    node = NodePlan(hidden.name(fingerprint(op, outputs)), op, outputs, hidden=True)
+    hidden.nodes.setdefault(node.name, node)
     return Scan(node.name, stored)
 
 

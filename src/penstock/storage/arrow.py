@@ -76,12 +76,12 @@ _SETTLED = {
 
 
 def loosened(table: pa.Table) -> pa.Table:
-    """The table with everything nullable, so that tables of one shape can be put together."""
+    """The table with everything nullable and times of UTC, so that tables of one shape can be put together."""
     columns = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = _loose(column.type)
-        nested = pa.types.is_nested(kind) and kind != column.type
-        columns[name] = pa.chunked_array([_loosened(c) for c in column.chunks], kind) if nested else column
+        other = kind != column.type
+        columns[name] = pa.chunked_array([_loosened(c) for c in column.chunks], kind) if other else column
     return pa.table(columns)
 
 
@@ -97,7 +97,7 @@ def _loosened(array: pa.Array) -> pa.Array:
         entries = [_loosened(array.keys), _loosened(array.items)]
         children = [pa.StructArray.from_arrays(entries, fields=[kind.key_field, kind.item_field])]
     else:
-        return array
+        return array.cast(kind)
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, children)
 
 
@@ -108,4 +108,6 @@ def _loose(data_type: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", _loose(data_type.value_type)))
     if pa.types.is_map(data_type):
         return pa.map_(_loose(data_type.key_type), pa.field("value", _loose(data_type.item_type)))
+    if pa.types.is_timestamp(data_type) and data_type.tz is not None:  # Spark names the session's zone; a time has none
+        return pa.timestamp(data_type.unit, "UTC")
     return data_type

@@ -26,7 +26,7 @@ def aggregated(expression: exp.Expr, rows: Rows, groups: Groups, keys: Mapping[s
             return node
 
         over = expression.copy().transform(leaf, copy=False)
-        return computed(over, Rows({**keys, **found}, groups.count, rows.utc))
+        return computed(over, Rows({**keys, **found}, groups.count, rows.settings))
     except (pa.ArrowException, OverflowError, ValueError, RecursionError):
         raise NotHere from None
 

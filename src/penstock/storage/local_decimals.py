@@ -18,11 +18,13 @@ _MOST_ROWS = 10_000
 """They are divided one by one."""
 
 
-def quotient(left: pa.Array, right: pa.Array) -> pa.Array:
-    """The quotients, in Spark's type for them. NULL by anything is NULL."""
+def quotient(left: pa.Array, right: pa.Array, *, loss: bool = True) -> pa.Array:
+    """The quotients, in Spark's type for them, which may lose digits or not. NULL by anything is NULL."""
     (p1, s1), (p2, s2) = ((a.type.precision, a.type.scale) for a in (left, right))
     scale = max(_LEAST_SCALE, s1 + p2 + 1)
     precision = p1 - s1 + s2 + scale
+    if precision > _WIDEST and not loss:
+        raise NotHere
     if precision > _WIDEST:
         scale = max(_WIDEST - (precision - scale), min(scale, _LEAST_SCALE))
         precision = _WIDEST

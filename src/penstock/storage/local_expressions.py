@@ -124,7 +124,7 @@ def _cast(node: exp.Cast, rows: Rows) -> Value:
         if pa.types.is_date32(to) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             return pa.scalar(text).cast(to)
     found = value(inner, rows)
-    if pa.types.is_date32(to) and found.type == TIME and rows.utc() and isinstance(found, pa.Array):
+    if pa.types.is_date32(to) and found.type == TIME and rows.settings.utc and isinstance(found, pa.Array):
         return day_of(found)
     if pa.types.is_decimal128(to) and pa.types.is_decimal128(found.type) and to.scale < found.type.scale:
         return rounded(spread(found, rows.count), to)
@@ -211,7 +211,7 @@ def _quotient(node: exp.Div, rows: Rows) -> Value:
     left, right = value(node.left, rows), value(node.right, rows)
     if pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type):
         left, right = _as_decimal(node.left, left), _as_decimal(node.right, right)
-        return quotient(spread(left, rows.count), spread(right, rows.count))
+        return quotient(spread(left, rows.count), spread(right, rows.count), loss=rows.settings.precision_loss)
     left, right = cast(left, pa.float64()), cast(right, pa.float64())
     if pc.any(pc.equal(spread(right, rows.count), 0.0)).as_py():
         raise NotHere

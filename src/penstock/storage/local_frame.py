@@ -32,6 +32,7 @@ from penstock.storage.local_rows import Rows, computed, parsed
 from penstock.storage.local_types import cast as converted
 from penstock.storage.local_types import has_floats, widest_of
 from penstock.storage.local_windows import ordered, placed
+from penstock.storage.view_settings import in_force
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,8 +42,6 @@ Given = ParamSpec("Given")
 _AT = "__at"
 _MOST_ASKED = 100_000
 """Rows for which single values are asked of Spark; of more, Spark gets all that follows."""
-
-_UTC = ("UTC", "Etc/UTC", "Z")
 
 
 def on_driver(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
@@ -262,11 +261,7 @@ class Local:
     def rows(self) -> Rows:
         table = self.table
         columns = {name: whole(table.column(name)) for name in table.column_names}
-        return Rows(columns, table.num_rows, lambda: self._utc)
-
-    @cached_property
-    def _utc(self) -> bool:
-        return self.sparkSession.conf.get("spark.sql.session.timeZone") in _UTC
+        return Rows(columns, table.num_rows, in_force(self.sparkSession))
 
     def _selected(self, nodes: Sequence[exp.Expr], texts: Sequence[str]) -> DataFrame:
         wanted: list[tuple[str, exp.Expr, str]] = []

@@ -70,7 +70,7 @@ def _met(
     """The pairs that fulfil conditions. Spark is asked last, all at once: one may guard the other from an error."""
     both = {name: column.take(pa.array(there)) for name, column in two.columns.items()}
     both |= {name: column.take(pa.array(here)) for name, column in one.columns.items()}
-    pairs_met, asked = Rows(both, len(here), one.utc), []
+    pairs_met, asked = Rows(both, len(here), one.settings), []
     for condition in conditions:
         try:
             kept = _true(computed(condition, pairs_met))

@@ -19,17 +19,18 @@ from penstock.sql.dialect import SparkSql
 from penstock.storage.arrow import NotHere
 from penstock.storage.local_groups import Numbers
 from penstock.storage.local_types import Value
+from penstock.storage.view_settings import USUAL, Settings
 
 TIME = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns of equal length; ``utc``: whether the session's hours and days are those of UTC."""
+    """Columns of equal length, and the settings that expressions over them are computed under."""
 
     columns: Mapping[str, pa.Array]
     count: int
-    utc: Callable[[], bool] = lambda: True
+    settings: Settings = USUAL
 
     def column(self, name: str) -> pa.Array:
         """A column by its name, whatever its case."""
@@ -43,13 +44,15 @@ class Rows:
     def some(self, kept: Numbers) -> Rows:
         """The rows at some places."""
         places = pa.array(kept)
-        return Rows({name: column.take(places) for name, column in self.columns.items()}, len(kept), self.utc)
+        return Rows({name: column.take(places) for name, column in self.columns.items()}, len(kept), self.settings)
 
 
 Rule = TypeVar("Rule", bound=Callable[[Any, Rows], Value])
 
 _RULES: dict[type[exp.Expr], tuple[Callable[[Any, Rows], Value], tuple[str, ...]]] = {}
 _OPERANDS = ("this", "expression")
+_PLAIN = (exp.Column, exp.Alias)
+"""What means the same under all settings."""
 
 
 def rule(*nodes: type[exp.Expr], reads: tuple[str, ...] = _OPERANDS) -> Callable[[Rule], Rule]:
@@ -73,7 +76,7 @@ def computed(expression: exp.Expr, rows: Rows) -> pa.Array:
 
 def value(node: exp.Expr, rows: Rows) -> Value:
     """The value of an expression: an array, or a scalar if it is the same for all rows."""
-    if type(node) not in _RULES:
+    if type(node) not in _RULES or not (rows.settings.here or type(node) in _PLAIN):
         raise NotHere
     function, reads = _RULES[type(node)]
     check_arguments(node, reads)

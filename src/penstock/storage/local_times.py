@@ -31,7 +31,7 @@ def _cut(node: exp.TimestampTrunc, rows: Rows) -> Value:
     found = value(node.this, rows)
     if found.type != TIME or not isinstance(found, pa.Array):
         raise NotHere
-    if _UNITS.get(name, _UNITS["DAY"]) > _UNITS["SECOND"] and not rows.utc():
+    if _UNITS.get(name, _UNITS["DAY"]) > _UNITS["SECOND"] and not rows.settings.utc:
         raise NotHere
     micros, missing = numbers(found)
     if name in _CALENDAR:

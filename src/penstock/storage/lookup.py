@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -55,6 +55,8 @@ class Place:
 
     column: str
     unit: int | None = None
+    local: bool = True
+    """Whether times without a zone are cut to the unit as moments are: those of UTC."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Anywhere:
         """What is sought in one table: its columns by the names that the places have; None if it has none of them."""
         kept: dict[str, Place] = {}
         for key, places in self.places.items():
-            here = next((Place(columns[p.column], p.unit) for p in places if p.column in columns), None)
+            here = next((replace(p, column=columns[p.column]) for p in places if p.column in columns), None)
             if here is not None:
                 kept[key] = here
         return Sought(self.keys.select(list(kept)), kept) if kept else None
@@ -217,6 +219,8 @@ class _Keys:
             values = sought.keys.column(key).combine_chunks()
             if _kind(values.type) != _kind(field.type):
                 raise NotHere
+            if place.unit is not None and _kind(field.type) == "local time" and not place.local:
+                raise NotHere("local times, in units of another zone")
             values = _comparable(values)
             parts.append((_Part(field.name, place.unit, pc.unique(values)), values))
         parts.sort(key=lambda part: -len(part[0].distinct))  # what tells most rows apart comes first
