@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.engine.relations import TempViews, spark_plan
+from penstock.engine.relations import TempViews, run_query, spark_plan
 from penstock.errors import SqlError
 from penstock.sql.query import round_trip, spark_text, substitute_tables
 
@@ -39,6 +39,12 @@ def is_faithful(spark: SparkSession, text: str, schemas: Mapping[str, StructType
             return False
 
 
+def has_zoneless_windows(spark: SparkSession, text: str, schemas: Mapping[str, StructType]) -> bool:
+    """Whether a window of time in the query is one of TIMESTAMP_NTZ. Spark says so when it spells the window out."""
+    frame = run_query(spark, text, {key: _opaque(spark, schema) for key, schema in schemas.items()})
+    return "TimestampNTZType, LongType" in _plans(frame)
+
+
 def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:
     """A relation that Spark cannot see into, so that its optimizer does not evaluate the query."""
 
@@ -50,15 +56,19 @@ def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:
 
 def _optimized(frame: DataFrame) -> str:
     """Spark's plan after it has simplified it, its numbers counted from one, and two names for one thing made one."""
-    spark = frame.sparkSession
-    before = spark.conf.get(_WIDTH)
-    spark.conf.set(_WIDTH, "100000")
-    try:
-        text = spark_plan(frame, "extended")
-    finally:
-        spark.conf.set(_WIDTH, before or "25")
-    plan = text.split("== Optimized Logical Plan ==")[1].split("== Physical Plan ==")[0]
+    plan = _plans(frame).split("== Optimized Logical Plan ==")[1].split("== Physical Plan ==")[0]
     numbers: dict[str, str] = {}
     plan = re.sub(r"#(\d+)", lambda found: f"#{numbers.setdefault(found[1], str(len(numbers)))}", plan)
     plan = re.sub(r"\bdate_trunc\((\w+),", lambda found: found[0].lower(), plan)
     return plan.replace("Join Cross", "Join Inner")
+
+
+def _plans(frame: DataFrame) -> str:
+    """Spark's plans of a query, from the parsed to the physical one, with all their columns."""
+    spark = frame.sparkSession
+    before = spark.conf.get(_WIDTH)
+    spark.conf.set(_WIDTH, "100000")
+    try:
+        return spark_plan(frame, "extended")
+    finally:
+        spark.conf.set(_WIDTH, before or "25")

@@ -133,17 +133,22 @@ def grouped_by_sets(
     """Each row once for every set, under the set's number, and one aggregate by that number and the set's keys.
 
     ``sets`` are names of keys; a key is NULL in the sets that it is not in. GROUPING and GROUPING_ID among the measures
-    are constants of a set. A set without keys has no row when there are no rows, since its number is a key.
+    are constants of a set. A set without keys has no row when there are no rows, since its number is a key; but one set
+    alone is a GROUP BY of its keys, so GROUPING SETS (()) always has a row.
     """
+    constants = [(name, e) for name, e in measures if aggregates.name_of(e) in ("grouping", "grouping_id")]
+    real = [(name, e) for name, e in measures if (name, e) not in constants]
+    if len(sets) == 1:
+        outputs: list[Named] = [(name, column(name)) for name, _ in keys + real]
+        outputs += [(name, _grouping(e, keys, sets[0])) for name, e in constants]
+        return Project(aggregated(builder, source, keys, real), tuple(outputs))
     number = builder.fresh()
     every = ", ".join(str(i) for i in range(len(sets)))
     repeated = Generate(source, exp.maybe_parse(f"EXPLODE(ARRAY({every}))", dialect="spark"), (number,))
-    constants = [(name, e) for name, e in measures if aggregates.name_of(e) in ("grouping", "grouping_id")]
-    real = [(name, e) for name, e in measures if (name, e) not in constants]
     by = builder.fresh()
     own = [(name, _where_grouped(name, e, column(number), sets)) for name, e in keys]
     grouped = aggregated(builder, repeated, [(by, column(number)), *own], real)
-    outputs: list[Named] = [(name, column(name)) for name, _ in keys + real]
+    outputs = [(name, column(name)) for name, _ in keys + real]
     for name, e in constants:
         outputs.append((name, _in_each(column(by), [_grouping(e, keys, members) for members in sets])))
     return Project(grouped, tuple(outputs))

@@ -42,7 +42,13 @@ def uses_event_time(tree: exp.Expr) -> bool:
 
 def uses_windows(tree: exp.Expr) -> bool:
     """Whether a query uses Spark's own windows."""
-    return any(_name(node) in _OF_SPARK for node in tree.find_all(exp.Anonymous))
+    return bool(times_of_windows(tree))
+
+
+def times_of_windows(tree: exp.Expr) -> list[str]:
+    """What the windows of a query are windows of, if they are Spark's own."""
+    windows = [node for node in tree.find_all(exp.Anonymous) if _name(node) in _OF_SPARK]
+    return [node.expressions[0].sql(dialect=SparkSql) if node.expressions else "nothing" for node in windows]
 
 
 def rewrite_event_time(rewriting: Rewriting) -> None:
