@@ -26,7 +26,7 @@ test: java install lint ## check the code, then run every test
 	$(BIN)/python tests/operators_page.py check
 
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
-	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest tests/spark/test_random_views.py
+	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest tests/spark/test_random_views.py tests/spark/test_reading.py
 
 docs: java install ## write docs/operators.md from what the tests executed
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark/test_constructs.py tests/tpch

@@ -76,21 +76,21 @@ def test_a_composed_tree_keeps_its_meaning() -> None:
 
 
 def test_only_what_spark_does_not_know_is_replaced_in_the_text() -> None:
-    text = "select  TO_CHAR(MAX(d), 'yyyy') y, /* kept */ Collect_List( x ) AS l, LISTAGG(s) WITHIN GROUP (ORDER BY s) from t"
+    text = "select  TO_CHAR(MAX(d), 'yyyy') y, /* kept */ Collect_List( x ) AS l, LISTAGG(s) WITHIN GROUP (ORDER BY s) from t"  # noqa: E501
     assert spark_text(text) == text.replace("Collect_List( x )", "ARRAY_SORT((Collect_List( x )))")
 
 
 def test_operands_are_what_the_user_wrote() -> None:
     text = "SELECT MIN_BY(s, a OR b) FILTER (WHERE c -- why\n OR d) AS m FROM t"
     assert spark_text(text) == (
-        "SELECT MIN(IF((c -- why\n OR d) AND (a OR b) IS NOT NULL, STRUCT((a OR b) AS by, s AS value), NULL)).value AS m FROM t"
+        "SELECT MIN(IF((c -- why\n OR d) AND (a OR b) IS NOT NULL, STRUCT((a OR b) AS by, s AS value), NULL)).value AS m FROM t"  # noqa: E501
     )
 
 
 def test_calls_within_calls_are_replaced_too() -> None:
     text = "SELECT COLLECT_LIST(TUMBLE_START(ts, INTERVAL '1 second')) AS l, MAX(x), 'MAX_BY(a, b)' FROM t"
     assert spark_text(text) == (
-        "SELECT ARRAY_SORT((COLLECT_LIST(DATE_ADD(MICROSECOND, -PMOD(UNIX_MICROS(CAST(ts AS TIMESTAMP)), 1000000), ts)))) AS l, "
+        "SELECT ARRAY_SORT((COLLECT_LIST(DATE_ADD(MICROSECOND, -PMOD(UNIX_MICROS(CAST(ts AS TIMESTAMP)), 1000000), ts)))) AS l, "  # noqa: E501
         "MAX(x), 'MAX_BY(a, b)' FROM t"
     )
 

@@ -10,7 +10,18 @@ from sqlglot import exp
 from penstock.plan import aggregates
 from penstock.plan.build import only
 from penstock.plan.check import is_session
-from penstock.plan.operators import Aggregate, Distinct, Generate, Join, Named, Operator, Project, Sessions, column
+from penstock.plan.operators import (
+    Aggregate,
+    Distinct,
+    Generate,
+    Join,
+    Named,
+    Operator,
+    Project,
+    Sessions,
+    column,
+    render,
+)
 from penstock.plan.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -26,7 +37,7 @@ def aggregated(builder: Builder, source: Operator, keys: list[Named], measures: 
     for name, function in measures:
         arguments = aggregates.distinct_arguments(function)
         if arguments is not None:
-            by_arguments.setdefault(", ".join(a.sql(dialect="spark") for a in arguments), []).append((name, function))
+            by_arguments.setdefault(", ".join(render(a) for a in arguments), []).append((name, function))
     parts: list[Aggregate] = []
     if plain or not by_arguments:
         parts.append(Aggregate(source, tuple(keys), tuple(plain)))
