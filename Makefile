@@ -25,8 +25,10 @@ test: java install lint ## check the code, then run every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 	$(BIN)/python tests/operators_page.py check
 
+FUZZED := $(addprefix tests/spark/test_,random_views.py schedules.py reading.py expression_fuzz.py)
+
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
-	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest tests/spark/test_random_views.py tests/spark/test_expression_fuzz.py
+	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest $(FUZZED)
 
 docs: java install ## write docs/operators.md from what the tests executed
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark/test_constructs.py tests/tpch

@@ -18,6 +18,7 @@ from penstock.sql.parser import split_script
         ("a /* b\n * c */ d", ["a", "d"]),
         ("'it''s' 'a\\'b' \"x;y\"", ["'it''s'", "'a\\'b'", '"x;y"']),
         ("r'\\d+' R'x'", ["r'\\d+'", "R'x'"]),
+        ("r'\\' r\"\\\" 'x'", ["r'\\'", 'r"\\"', "'x'"]),
         ("`odd name` `a``b`", ["`odd name`", "`a``b`"]),
         ("naïve été _x1", ["naïve", "été", "_x1"]),
         ("1e3 5L 2.50BD", ["1e3", "5L", "2.50BD"]),

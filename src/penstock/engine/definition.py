@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NullType, StructField, StructType
 
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
-from penstock.engine.faithful import is_faithful
+from penstock.engine.faithful import has_zoneless_windows, is_faithful
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
@@ -51,7 +51,7 @@ from penstock.plan.operators import (
     walk,
 )
 from penstock.sql.emission import ended, is_moving
-from penstock.sql.event_time import uses_windows
+from penstock.sql.event_time import times_of_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Options, Placement
 from penstock.storage.arrow import local_frame
@@ -87,7 +87,7 @@ def define(
     analysed = analyse(spark, statement.query, schemas)
     columns = _columns(statement, analysed)
     placement = _placement(statement, [field for field, _ in columns])
-    emitted(statement.query, statement.options, [field.name for field, _ in columns], statement.name)
+    _check_emitted(spark, statement, schemas, [field.name for field, _ in columns])
     lateness = _lateness(world, statement, reads)
     nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness, settings)
     nodes = tuple(replace(node, details=settings.recorded_in(node.details)) for node in nodes)
@@ -115,6 +115,21 @@ def statement_of(world: World, view: ViewRecord) -> CreateView:
         view.refresh, view.policy, placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
         options=view.options,
     )  # fmt: skip
+
+
+def _check_emitted(
+    spark: SparkSession, statement: CreateView, schemas: Mapping[str, StructType], names: Sequence[str]
+) -> None:
+    """EMIT AFTER WATERMARK runs what our parser made of a query, also where all is recomputed."""
+    if statement.options.emit != AFTER_WATERMARK:
+        return
+    emitted(statement.query, statement.options, names, statement.name)
+    if not is_faithful(spark, statement.query, schemas):
+        raise DefinitionError(
+            f"view {statement.name!r}: EMIT AFTER WATERMARK needs a query that Penstock reads as Spark does, and Spark "
+            "reads this one differently. Put what is unusual in it into a view of its own, and the windows into a view "
+            "that reads it."
+        )
 
 
 def _lateness(world: World, statement: CreateView, reads: tuple[str, ...]) -> tuple[Lateness, ...]:
@@ -256,14 +271,14 @@ def _plan_nodes(
         names = [field.name for field, _ in columns]
         columns_of = {k: tuple(s.names) for k, s in schemas.items()}
         _check_nothing_lost(statement.query, columns_of)
-        _check_windows(statement.query, schemas)
+        _check_windows(spark, statement.query, schemas)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         text = emitted(statement.query, statement.options, names, statement.name)
         nodes = _named_nodes(
             lambda renamed: plan_nodes(text, key, names, columns_of, lateness, settings, renamed),
             lambda plans: _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
         )
-        if not is_faithful(spark, statement.query, schemas):
+        if not is_faithful(spark, text, schemas):
             raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
         return nodes, None
     except Unsupported as problem:
@@ -282,16 +297,16 @@ def _check_nothing_lost(query: str, schemas: Mapping[str, tuple[str, ...]]) -> N
         raise Unsupported("PLAN_MISMATCH", f"an argument that our parser passes over ({', '.join(lost)})")
 
 
-def _check_windows(query: str, schemas: Mapping[str, StructType]) -> None:
+def _check_windows(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) -> None:
     """Spark's windows are spelled otherwise in a plan, by names and for times of which their meaning is certain."""
-    if not uses_windows(parse_written(query)):
+    times = times_of_windows(parse_written(query))
+    if not times:
         return
-    fields = [field for schema in schemas.values() for field in schema.fields]
-    for field in fields:
-        if field.name.lower() in ("window", "session_window"):
-            raise Unsupported("TIME_WINDOW", f"a window of time beside a column called {field.name}")
-        if field.dataType.typeName() == "timestamp_ntz":
-            raise Unsupported("TIME_WINDOW", "Spark's window of times without a zone")
+    for name in [name for schema in schemas.values() for name in schema.names]:
+        if name.lower() in ("window", "session_window"):
+            raise Unsupported("TIME_WINDOW", f"a window of time beside a column called {name}")
+    if has_zoneless_windows(spark, query, schemas):
+        raise Unsupported("TIME_WINDOW", f"Spark's window of {times[0]}, which is a time without a zone")
 
 
 def _check_names(plan: Plan, analysed: StructType) -> None:

@@ -10,7 +10,18 @@ from sqlglot import exp
 from penstock.plan import aggregates
 from penstock.plan.build import only
 from penstock.plan.check import is_session
-from penstock.plan.operators import Aggregate, Distinct, Generate, Join, Named, Operator, Project, Sessions, column
+from penstock.plan.operators import (
+    Aggregate,
+    Distinct,
+    Generate,
+    Join,
+    Named,
+    Operator,
+    Project,
+    Sessions,
+    column,
+    render,
+)
 from penstock.plan.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -26,7 +37,7 @@ def aggregated(builder: Builder, source: Operator, keys: list[Named], measures: 
     for name, function in measures:
         arguments = aggregates.distinct_arguments(function)
         if arguments is not None:
-            by_arguments.setdefault(", ".join(a.sql(dialect="spark") for a in arguments), []).append((name, function))
+            by_arguments.setdefault(", ".join(render(a) for a in arguments), []).append((name, function))
     parts: list[Aggregate] = []
     if plain or not by_arguments:
         parts.append(Aggregate(source, tuple(keys), tuple(plain)))
@@ -133,17 +144,22 @@ def grouped_by_sets(
     """Each row once for every set, under the set's number, and one aggregate by that number and the set's keys.
 
     ``sets`` are names of keys; a key is NULL in the sets that it is not in. GROUPING and GROUPING_ID among the measures
-    are constants of a set. A set without keys has no row when there are no rows, since its number is a key.
+    are constants of a set. A set without keys has no row when there are no rows, since its number is a key; but one set
+    alone is a GROUP BY of its keys, so GROUPING SETS (()) always has a row.
     """
+    constants = [(name, e) for name, e in measures if aggregates.name_of(e) in ("grouping", "grouping_id")]
+    real = [(name, e) for name, e in measures if (name, e) not in constants]
+    if len(sets) == 1:
+        outputs: list[Named] = [(name, column(name)) for name, _ in keys + real]
+        outputs += [(name, _grouping(e, keys, sets[0])) for name, e in constants]
+        return Project(aggregated(builder, source, keys, real), tuple(outputs))
     number = builder.fresh()
     every = ", ".join(str(i) for i in range(len(sets)))
     repeated = Generate(source, exp.maybe_parse(f"EXPLODE(ARRAY({every}))", dialect="spark"), (number,))
-    constants = [(name, e) for name, e in measures if aggregates.name_of(e) in ("grouping", "grouping_id")]
-    real = [(name, e) for name, e in measures if (name, e) not in constants]
     by = builder.fresh()
     own = [(name, _where_grouped(name, e, column(number), sets)) for name, e in keys]
     grouped = aggregated(builder, repeated, [(by, column(number)), *own], real)
-    outputs: list[Named] = [(name, column(name)) for name, _ in keys + real]
+    outputs = [(name, column(name)) for name, _ in keys + real]
     for name, e in constants:
         outputs.append((name, _in_each(column(by), [_grouping(e, keys, members) for members in sets])))
     return Project(grouped, tuple(outputs))

@@ -25,6 +25,7 @@ from penstock.plan.operators import (
 )
 from penstock.plan.scope import Scope, resolve_columns
 from penstock.plan.unsupported import Unsupported
+from penstock.sql.dialect import SparkSql
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -179,8 +180,7 @@ def generator_call(function: exp.Expr, *, outer: bool) -> exp.Expr:
     name = functions.function_name(function)
     if not outer or name is None or name.endswith("_outer") or name in _ALWAYS_ONE_ROW:
         return function
-    inner = function.sql(dialect="spark")
-    return exp.maybe_parse(f"{name}_outer{inner[inner.index('(') :]}", dialect="spark")
+    return exp.func(f"{name}_outer", *(e.copy() for e in function.iter_expressions()), dialect=SparkSql)
 
 
 def default_columns(function: exp.Expr) -> list[str]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from penstock.plan import functions
 from penstock.plan.aggregates import name_of
-from penstock.plan.operators import Named, Operator, Project, Window, column
+from penstock.plan.operators import Named, Operator, Project, Window, column, render
 from penstock.plan.unsupported import Unsupported
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def extract(builder: Builder, source: Operator, items: list[exp.Expr]) -> tuple[
         rewritten.append(wrapped.this)
     by_partition: dict[str, list[Named]] = {}
     for name, window in found:
-        keys = ", ".join(e.sql(dialect="spark") for e in window.args.get("partition_by") or ())
+        keys = ", ".join(render(e) for e in window.args.get("partition_by") or ())
         by_partition.setdefault(keys, []).append((name, window))
     for group in by_partition.values():
         source = _window(builder, source, group)

@@ -8,58 +8,68 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.sql.event_time import pair
+from penstock.sql.rewriting import Rewriting, condition_of, operands, read, whole_call
+
 _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg)
 _PICKS = (exp.ArgMax, exp.ArgMin)
+_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def is_open(tree: exp.Expr) -> bool:
     """Whether a query uses such an aggregate."""
-    return any(_is_grouped(node) for node in tree.find_all(*_LISTS, *_PICKS))
+    return any(_is_left_open(node) for node in tree.find_all(*_LISTS, *_PICKS))
 
 
-def determine(tree: exp.Query) -> exp.Query:
-    """The same query with these aggregates written so that the order of rows does not matter.
+def determine(rewriting: Rewriting) -> None:
+    """These aggregates written so that the order of rows does not matter.
 
-    >>> import sqlglot
-    >>> tree = sqlglot.parse_one("SELECT COLLECT_LIST(x) AS l, MAX_BY(x, y) AS m FROM t", dialect="spark")
-    >>> print(determine(tree).sql(dialect="spark"))
-    SELECT ARRAY_SORT(COLLECT_LIST(x)) AS l, MAX(IF(NOT y IS NULL, STRUCT(y AS by, x AS value), NULL)).value AS m FROM t
-    """
-    tree = tree.copy()
-    for node in [n for n in tree.find_all(*_LISTS, *_PICKS) if _is_grouped(n)]:
-        whole = node.parent if isinstance(node.parent, exp.Filter) else node
-        holder, name = whole.parent, whole.sql(dialect="spark")
-        marker = exp.Placeholder()
-        whole.replace(marker)
-        new = _sorted(whole) if isinstance(node, _LISTS) else _picked(node, whole)
-        marker.replace(exp.alias_(new, name, quoted=True) if isinstance(holder, exp.Select) else new)
-    return tree
+    >>> from penstock.sql.query import spark_text
+    >>> print(spark_text("SELECT COLLECT_LIST(x) AS l FROM t"), spark_text("SELECT MAX_BY(x, NOT y) AS m FROM t"), sep="; ")
+    SELECT ARRAY_SORT((COLLECT_LIST(x))) AS l FROM t; SELECT MAX(IF((NOT y) IS NOT NULL, STRUCT((NOT y) AS by, x AS value), NULL)).value AS m FROM t
+    """  # noqa: E501
+    for node in [n for n in rewriting.find(*_LISTS, *_PICKS) if _is_left_open(n)]:
+        around = node
+        while isinstance(around.parent, _AROUND):
+            around = around.parent
+        new = _sorted(node, around) if isinstance(node, _LISTS) else _picked(node, around)
+        rewriting.replace(node, new, around=around, name=read(around).sql(dialect="spark"))
+
+
+def _is_left_open(node: exp.Expr) -> bool:
+    """Whether it is an aggregate of a group (over a window the user gave an order), of a form settled here."""
+    return _is_grouped(node) and (isinstance(node, _LISTS) or _is_plain(node))
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    """MAX_BY(x, y) and no more, but for a FILTER; MAX_BY(x, y, 3) is a list."""
+    arguments = [value for value in node.args.values() if value]
+    return (
+        len(arguments) == 2
+        and not any(isinstance(value, exp.Distinct) for value in arguments)
+        and not isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls)
+    )
 
 
 def _is_grouped(node: exp.Expr) -> bool:
     """Whether it is an aggregate of a group; over a window the user gave an order."""
     above = node.parent
-    while isinstance(above, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+    while isinstance(above, _AROUND):
         above = above.parent
     return not isinstance(above, exp.Window)
 
 
-def _sorted(whole: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="ARRAY_SORT", expressions=[whole])
+def _sorted(node: exp.Expr, around: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="ARRAY_SORT", expressions=[whole_call(node, around)])
 
 
-def _picked(node: exp.Expr, whole: exp.Expr) -> exp.Expr:
-    by, value = node.expression, node.this
-    pair = exp.Struct(
-        expressions=[
-            exp.PropertyEQ(this=exp.to_identifier("by"), expression=by.copy()),
-            exp.PropertyEQ(this=exp.to_identifier("value"), expression=value.copy()),
-        ]
-    )
+def _picked(node: exp.Expr, around: exp.Expr) -> exp.Expr:
+    value, by = operands(node, [node.this, node.expression])
     counts: exp.Expr = exp.Not(this=exp.Is(this=by.copy(), expression=exp.Null()))
-    if isinstance(whole, exp.Filter):
-        counts = exp.and_(whole.expression.this.copy(), counts)
+    if isinstance(around, exp.Filter):
+        counts = exp.And(this=condition_of(node, around.expression.this), expression=counts)
     extreme = exp.Max if isinstance(node, exp.ArgMax) else exp.Min
     return exp.Dot(
-        this=extreme(this=exp.If(this=counts, true=pair, false=exp.Null())), expression=exp.to_identifier("value")
+        this=extreme(this=exp.If(this=counts, true=pair("by", by, value), false=exp.Null())),
+        expression=exp.to_identifier("value"),
     )

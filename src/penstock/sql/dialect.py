@@ -12,10 +12,17 @@ from sqlglot.dialects import Spark
 from sqlglot.tokens import Token, TokenType
 from sqlglot.transforms import eliminate_distinct_on, preprocess, unnest_to_explode
 
+from penstock.sql.calls import CallParser
+from penstock.sql.precedence import SparkParser, with_brackets
+
 _VERBATIM = (
     "LOG2", "LOG10", "INSTR", "DATE_SUB", "SPACE", "TO_UNIX_TIMESTAMP", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP",
 )  # fmt: skip
 """Functions that sqlglot would spell by another, whose value may differ in the last bits."""
+
+_FOREIGN = ("&&", "??", "~~~", "~~", "~*", "<->", "<<->>", "|/", "||/", "<@", "@>", "&<", "&>", "-|-", "^@", "?::",
+            "->>", "#>", "#>>", "#-", "@@", "@?")  # fmt: skip
+"""Operators of other databases. In Spark, the same characters are several operators or an error."""
 
 _ALSO_FUNCTIONS = (TokenType.WINDOW, TokenType.SESSION)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -30,14 +37,17 @@ _PREFIXES = {
 def _literal(cast: exp.Cast) -> str | None:
     """1L and DATE'..' are read as casts; written as they were, Spark sees the same."""
     value, kind = cast.this, cast.to.this
-    if not isinstance(value, exp.Literal):
+    sign = ""
+    if isinstance(value, exp.Neg):
+        sign, value = "-", value.this
+    if not isinstance(value, exp.Literal) or (sign and value.is_string):
         return None
     if value.is_string and kind == _TYPE.DECIMAL:
         return f"{value.this}BD" if _is_type_of(value.this, cast.to) else None
     if value.is_string:
         plain = kind in _PREFIXES and not isinstance(cast, exp.TryCast) and set(value.this).isdisjoint("'\\")
         return f"{_PREFIXES[kind]}'{value.this}'" if plain else None
-    return f"{value.this}{_SUFFIXES[kind]}" if kind in _SUFFIXES and _NUMBER.fullmatch(value.this) else None
+    return f"{sign}{value.this}{_SUFFIXES[kind]}" if kind in _SUFFIXES and _NUMBER.fullmatch(value.this) else None
 
 
 def _is_type_of(text: str, kind: exp.DataType) -> bool:
@@ -52,10 +62,16 @@ def _is_type_of(text: str, kind: exp.DataType) -> bool:
 class SparkSql(Spark):
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']  # 'it''s' is one string
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in _FOREIGN
+        }
 
-    class Parser(Spark.Parser):
+    class Parser(CallParser, SparkParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: read for name, read in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"
         }
 
         def parse(self, raw_tokens: list[Token], sql: str | None = None) -> list[exp.Expr | None]:
@@ -71,7 +87,13 @@ class SparkSql(Spark):
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Any]] = {
             **{kind: text for kind, text in Spark.Generator.TRANSFORMS.items() if kind is not exp.WithinGroup},
             exp.Select: preprocess([eliminate_distinct_on, unnest_to_explode]),
+            exp.NullSafeEQ: lambda self, e: self.binary(e, "<=>"),
+            exp.BitwiseLeftShift: lambda self, e: self.binary(e, "<<"),
+            exp.BitwiseRightShift: lambda self, e: self.binary(e, ">>"),
         }
+
+        def preprocess(self, expression: exp.Expr) -> exp.Expr:
+            return super().preprocess(with_brackets(expression))
 
         def not_sql(self, expression: exp.Not) -> str:
             inner = expression.this

@@ -14,6 +14,7 @@ from penstock.sql.dialect import SparkSql
 from penstock.sql.event_time import has_sets
 from penstock.sql.intervals import microseconds
 from penstock.sql.query import parse_written
+from penstock.sql.rewriting import composed
 
 _STANDS_FOR_THE_WATERMARK = 9_223_372_036_854_775_806
 END = "__window_end"
@@ -97,8 +98,7 @@ def _window_end(select: exp.Select) -> exp.Expr | None:
             unit = _SHORT.get(unit, unit)
             if unit in _UNITS:
                 length = "3 MONTH" if unit == "QUARTER" else f"1 {unit}"
-                start = inner.sql(dialect=SparkSql)
-                return exp.maybe_parse(f"CAST({start} AS TIMESTAMP) + INTERVAL {length}", dialect=SparkSql)
+                return composed(f"CAST(x AS TIMESTAMP) + INTERVAL {length}", x=inner)
     return None
 
 
@@ -112,9 +112,7 @@ def _session_end(at: exp.Expr, gap: exp.Expr) -> exp.Expr | None:
     )
     if micros is None:
         return None
-    return exp.maybe_parse(
-        f"TIMESTAMPADD(MICROSECOND, {micros + 1}, MAX({at.sql(dialect=SparkSql)}))", dialect=SparkSql
-    )
+    return composed(f"TIMESTAMPADD(MICROSECOND, {micros + 1}, MAX(x))", x=at)
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:

@@ -19,7 +19,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.errors import SqlError
+from penstock.sql.dialect import SparkSql
 from penstock.sql.intervals import microseconds
+from penstock.sql.rewriting import Rewriting, composed, operands, read
 
 _TUMBLES = ("TUMBLE", "TUMBLE_START", "TUMBLE_END")
 _HOPS = ("HOP", "HOP_START", "HOP_END")
@@ -40,36 +42,48 @@ def uses_event_time(tree: exp.Expr) -> bool:
 
 def uses_windows(tree: exp.Expr) -> bool:
     """Whether a query uses Spark's own windows."""
-    return any(_name(node) in _OF_SPARK for node in tree.find_all(exp.Anonymous))
+    return bool(times_of_windows(tree))
 
 
-def rewrite_event_time(tree: exp.Query, *, windows_too: bool) -> exp.Query:
-    """The same query without TUMBLE, HOP and their companions, and first and last by event time as MIN and MAX.
+def times_of_windows(tree: exp.Expr) -> list[str]:
+    """What the windows of a query are windows of, if they are Spark's own."""
+    windows = [node for node in tree.find_all(exp.Anonymous) if _name(node) in _OF_SPARK]
+    return [node.expressions[0].sql(dialect=SparkSql) if node.expressions else "nothing" for node in windows]
 
-    ``windows_too``: also Spark's own windows, where they are in GROUP BY and nothing else could be meant.
-    ``session_window`` stays.
 
-    >>> import sqlglot
-    >>> q = sqlglot.parse_one("SELECT FIRST_VALUE(p) AS o FROM t GROUP BY TUMBLE(ts, INTERVAL 1 SECOND)")
-    >>> print(rewrite_event_time(q, windows_too=True).sql(dialect="spark").split(" FROM ")[0])
+def rewrite_event_time(rewriting: Rewriting) -> None:
+    """TUMBLE, HOP, SESSION and their companions in Spark's functions, and first and last by event time as MIN and MAX.
+
+    >>> from penstock.sql.query import parse_query
+    >>> q = parse_query("SELECT FIRST_VALUE(p) AS o FROM t GROUP BY TUMBLE(ts, INTERVAL 1 SECOND)")
+    >>> print(q.sql(dialect="spark").split(" FROM ")[0])
     SELECT MIN(STRUCT(ts AS at, p AS value)).value AS o
+    """
+    for select in rewriting.find(exp.Select):
+        group = select.args.get("group")
+        windows = [node for node in _own(select) if _name(node) in _GROUPED] if group is not None else []
+        for window in windows[:1]:
+            if window.expressions:
+                _order_by_event_time(rewriting, select, window)
+        _spread(rewriting, select, [window for window in windows if _name(window) == "HOP"])
+        _as_sessions(rewriting, select)
+    for node in rewriting.find(exp.Anonymous):
+        if _name(node) in _TUMBLES:
+            rewriting.replace(node, _window_bound(node))
+
+
+def rewrite_windows(tree: exp.Query) -> exp.Query:
+    """Spark's own windows in the functions that the plan knows, in GROUP BY where nothing else could be meant.
+
+    ``session_window`` stays.
     """
     tree = tree.copy()
     for select in list(tree.find_all(exp.Select)):
         group = select.args.get("group")
-        if group is not None and windows_too and not _is_name(tree):
+        if group is not None and not _is_name(tree):
             _name_fields(select)
-        windows = [node for node in _own(select) if _name(node) in _GROUPED] if group is not None else []
-        for window in windows[:1]:
-            if window.expressions:
-                _order_by_event_time(select, window.expressions[0], _name(window) in _OF_SPARK)
-        if windows_too and group is not None and not has_sets(group):
-            _as_structs(select, [window for window in windows if _name(window) == "WINDOW"])
-        _spread(select, [window for window in windows if _name(window) == "HOP"])
-        _as_sessions(select)
-    for node in list(tree.find_all(exp.Anonymous)):
-        if _name(node) in _TUMBLES:
-            node.replace(_window_bound(node))
+        if group is not None and not has_sets(group):
+            _as_structs(select, [window for window in _own(select) if _name(window) == "WINDOW"])
     return tree
 
 
@@ -129,9 +143,9 @@ def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
         start = _start(at, slide, offset)
         select.where(exp.Not(this=exp.Is(this=at.copy(), expression=exp.Null())), copy=False)
     else:
-        _add_windows(select, at, slide, size, offset)
+        select.set("laterals", [*select.args.get("laterals", []), *_hops(at, slide, size, offset)])
         start = exp.column(_HOP)
-    end = _parsed(f"TIMESTAMPADD(MICROSECOND, {size}, {start.sql(dialect='spark')})")
+    end = _later(start, size)
     for window in windows:
         above = window.parent
         if isinstance(above, exp.Group):
@@ -141,11 +155,11 @@ def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
             outer = above.parent is select
             above.replace(exp.alias_(value.copy(), f"window.{above.name}", quoted=True) if outer else value.copy())
         else:
-            both = _parsed(f"NAMED_STRUCT('start', {start.sql(dialect='spark')}, 'end', {end.sql(dialect='spark')})")
+            both = composed("NAMED_STRUCT('start', x, 'end', y)", x=start, y=end)
             window.replace(exp.alias_(both, "window", quoted=True) if above is select else both)
 
 
-def _as_sessions(select: exp.Select) -> None:
+def _as_sessions(rewriting: Rewriting, select: exp.Select) -> None:
     """SESSION and its companions as Spark's ``session_window``."""
     for node in _own(select):
         if _name(node) not in _SESSIONS:
@@ -155,48 +169,55 @@ def _as_sessions(select: exp.Select) -> None:
         if select.args.get("group") is None:
             raise SqlError(f"{_name(node)} goes with GROUP BY SESSION(ts, INTERVAL '5 minutes')")
         gap = exp.Literal.string(f"{_width(node, node.expressions[1])} microseconds")
-        made: exp.Expr = exp.Anonymous(this="SESSION_WINDOW", expressions=[node.expressions[0].copy(), gap])
+        at, _ = operands(node, node.expressions)
+        made: exp.Expr = exp.Anonymous(this="SESSION_WINDOW", expressions=[at, gap])
         field = {"SESSION_START": "start", "SESSION_END": "end"}.get(_name(node))
-        node.replace(made if field is None else exp.Dot(this=made, expression=exp.to_identifier(field, quoted=True)))
+        if field is not None:
+            made = exp.Dot(this=made, expression=exp.to_identifier(field, quoted=True))
+        rewriting.replace(node, made)
 
 
-def _spread(select: exp.Select, hops: list[exp.Anonymous]) -> None:
+def _spread(rewriting: Rewriting, select: exp.Select, hops: list[exp.Anonymous]) -> None:
     """A row for each window of the one HOP that the query groups by, and its functions as columns of that row."""
     used = [node for node in _own(select) if _name(node) in _HOPS]
     if not used:
         return
-    texts = {", ".join(e.sql(dialect="spark") for e in node.expressions) for node in used}
+    texts = {", ".join(read(e).sql(dialect=SparkSql) for e in node.expressions) for node in used}
     if len(texts) != 1 or not hops:
         raise SqlError("HOP_START and HOP_END go with one HOP(ts, slide, size) in GROUP BY, with the same arguments")
     if len(used[0].expressions) != 3:
         raise SqlError("HOP takes a timestamp and two intervals: HOP(ts, INTERVAL '1 minute', INTERVAL '5 minutes')")
     slide, size = (_width(used[0], e) for e in used[0].expressions[1:])
-    _add_windows(select, used[0].expressions[0], slide, size)
+    at, _, _ = operands(used[0], used[0].expressions)
+    rewriting.add_laterals(select, _hops(at, slide, size))
     for node in used:
-        end = _parsed(f"TIMESTAMPADD(MICROSECOND, {size}, {_HOP})")
-        node.replace(end if _name(node) == "HOP_END" else exp.column(_HOP))
+        start = exp.column(_HOP)
+        rewriting.replace(node, _later(start, size) if _name(node) == "HOP_END" else start)
 
 
-def _add_windows(select: exp.Select, at: exp.Expr, slide: int, size: int, offset: int = 0) -> None:
-    """A row for each window that holds the row's time, with the window's start in a column."""
+def _hops(at: exp.Expr, slide: int, size: int, offset: int = 0) -> list[exp.Expr]:
+    """LATERAL VIEW: a row for each window that holds the row's time, with the window's start in a column."""
     count = -(-size // slide)
     if count > _MOST_WINDOWS:
         raise SqlError(f"HOP with {count} windows for each row: {_MOST_WINDOWS} are the most")
-    time, first = at.sql(dialect="spark"), _start(at, slide, offset).sql(dialect="spark")
-    starts = [f"TIMESTAMPADD(MICROSECOND, -{slide * number}, {first})" for number in range(count)]
+    first = _start(at, slide, offset)
+    starts = [_later(first, -slide * number) for number in range(count)]
     if size % slide:  # the earliest of them may have ended
-        starts[-1] = f"IF(TIMESTAMPADD(MICROSECOND, {size}, {starts[-1]}) > {time}, {starts[-1]}, NULL)"
-    windows = f"EXPLODE(ARRAY_COMPACT(ARRAY({', '.join(starts)})))"
-    made = _parsed(f"SELECT 1 FROM t LATERAL VIEW {windows} __hops AS {_HOP}")
-    select.set("laterals", [*select.args.get("laterals", []), *made.args["laterals"]])
+        starts[-1] = composed("IF(y > x, s, NULL)", x=at, s=starts[-1], y=_later(starts[-1], size))
+    view = composed(f"SELECT 1 FROM t LATERAL VIEW EXPLODE(ARRAY_COMPACT(x)) __hops AS {_HOP}", x=_array(starts))
+    return list(view.args["laterals"])
+
+
+def _array(values: list[exp.Expr]) -> exp.Expr:
+    return exp.Anonymous(this="ARRAY", expressions=values)
 
 
 def _name(node: exp.Anonymous) -> str:
     return str(node.this).upper()
 
 
-def _order_by_event_time(select: exp.Select, at: exp.Expr, of_spark: bool) -> None:
-    """``of_spark``: the windows are Spark's own, whose other ways to say first and last are left to Spark."""
+def _order_by_event_time(rewriting: Rewriting, select: exp.Select, window: exp.Anonymous) -> None:
+    """First and last by the time of the window that the rows are grouped by."""
     for node in list(select.find_all(*_BY_TIME)):
         above = node.parent
         while isinstance(above, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -204,46 +225,44 @@ def _order_by_event_time(select: exp.Select, at: exp.Expr, of_spark: bool) -> No
         if node.find_ancestor(exp.Select) is not select or isinstance(above, exp.Window):
             continue
         if above is not node.parent or node.expressions:
-            if of_spark:
+            if _name(window) in _OF_SPARK:  # whose other ways to say first and last are left to Spark
                 continue
             raise SqlError(
                 f"{node.sql(dialect='spark')}: in a GROUP BY with TUMBLE, FIRST_VALUE and LAST_VALUE take one "
                 "argument and nothing more"
             )
         extreme = exp.Min if isinstance(node, (exp.FirstValue, exp.First)) else exp.Max
-        pair = exp.Struct(
-            expressions=[
-                exp.PropertyEQ(this=exp.to_identifier("at"), expression=at.copy()),
-                exp.PropertyEQ(this=exp.to_identifier("value"), expression=node.this.copy()),
-            ]
-        )
-        picked = exp.Dot(this=extreme(this=pair), expression=exp.to_identifier("value"))
-        if isinstance(node.parent, exp.Select):
-            picked_as: exp.Expr = exp.alias_(picked, node.sql(dialect="spark"), quoted=True)
-            node.replace(picked_as)
-        else:
-            node.replace(picked)
+        at, (value,) = operands(window, window.expressions)[0], operands(node, [node.this])
+        picked = exp.Dot(this=extreme(this=pair("at", at, value)), expression=exp.to_identifier("value"))
+        rewriting.replace(node, picked, name=read(node).sql(dialect="spark"))
+
+
+def pair(name: str, by: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """A value behind what it is sorted by."""
+    return exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name), expression=by),
+            exp.PropertyEQ(this=exp.to_identifier("value"), expression=value),
+        ]
+    )
 
 
 def _window_bound(node: exp.Anonymous) -> exp.Expr:
     if len(node.expressions) != 2:
         raise SqlError(f"{_name(node)} takes a timestamp and an interval: {_name(node)}(ts, INTERVAL '1 minute')")
-    at, width = node.expressions[0], _width(node, node.expressions[1])
-    start = _start(at, width)
-    if _name(node) != "TUMBLE_END":
-        return start
-    return _parsed(f"TIMESTAMPADD(MICROSECOND, {width}, {start.sql(dialect='spark')})")
+    width = _width(node, node.expressions[1])
+    start = _start(operands(node, node.expressions)[0], width)
+    return start if _name(node) != "TUMBLE_END" else _later(start, width)
 
 
 def _start(at: exp.Expr, width: int, offset: int = 0) -> exp.Expr:
     """The start of the latest window of the width, counted from the Unix epoch, that holds a time."""
-    text = at.sql(dialect="spark")
-    micros = f"UNIX_MICROS(CAST({text} AS TIMESTAMP))" + (f" - {offset}" if offset else "")
-    return _parsed(f"TIMESTAMPADD(MICROSECOND, -PMOD({micros}, {width}), {text})")
+    micros = "UNIX_MICROS(CAST(x AS TIMESTAMP))" + (f" - {offset}" if offset else "")
+    return composed(f"TIMESTAMPADD(MICROSECOND, -PMOD({micros}, {width}), x)", x=at)
 
 
-def _parsed(text: str) -> exp.Expr:
-    return exp.maybe_parse(text, dialect="spark")
+def _later(time: exp.Expr, micros: int) -> exp.Expr:
+    return composed(f"TIMESTAMPADD(MICROSECOND, {micros}, x)", x=time)
 
 
 def _length(e: exp.Expr) -> int | None:

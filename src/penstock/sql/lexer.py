@@ -13,7 +13,7 @@ from penstock.errors import SqlError
 _TOKEN = re.compile(
     r"""
       (?P<space>\s+|--[^\n]*|/\*.*?\*/)
-    | (?P<string>[rR]?'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    | (?P<string>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     | (?P<quoted>`(?:[^`]|``)+`)
     | (?P<number>\d+(?:\.\d+)?\w*)
     | (?P<word>[^\W\d]\w*)

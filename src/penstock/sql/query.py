@@ -14,8 +14,9 @@ from sqlglot.errors import ParseError, TokenError
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.determined import determine, is_open
 from penstock.sql.dialect import SparkSql
-from penstock.sql.event_time import rewrite_event_time, uses_event_time, uses_windows
+from penstock.sql.event_time import rewrite_event_time, rewrite_windows, uses_event_time, uses_windows
 from penstock.sql.lexer import error_at, tokenize
+from penstock.sql.rewriting import Rewriting
 
 # sqlglot warns on standard error about statements it hands through; what matters to the user is raised here instead.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
@@ -28,7 +29,8 @@ def parse_query(text: str) -> exp.Query:
         return exp.select("*").from_(tree)
     if not isinstance(tree, exp.Query):
         raise error_at(text, 0, "expected a query")
-    return _in_spark_terms(tree, windows_too=True)
+    tree = _in_spark_terms(tree).tree
+    return rewrite_windows(tree) if uses_windows(tree) else tree
 
 
 def parse_written(text: str) -> exp.Expr:
@@ -36,19 +38,30 @@ def parse_written(text: str) -> exp.Expr:
     return _parse(whole(text))
 
 
-def _in_spark_terms(tree: exp.Query, *, windows_too: bool) -> exp.Query:
-    if uses_event_time(tree) or (windows_too and uses_windows(tree)):
-        tree = rewrite_event_time(tree, windows_too=windows_too)
-    return determine(tree) if is_open(tree) else tree
+def _in_spark_terms(tree: exp.Query) -> Rewriting:
+    rewriting = Rewriting(tree)
+    if uses_event_time(tree):
+        rewrite_event_time(rewriting)
+    if is_open(tree):
+        determine(rewriting)
+    return rewriting
 
 
 def spark_text(text: str) -> str:
-    """The query as Spark reads it: the user's own text, unless it uses what Spark does not have or leaves open."""
+    """The query as Spark reads it: the user's own text, but for functions that Spark does not have or leaves open."""
     text = whole(text)
     tree = _parse(text)
     if isinstance(tree, exp.Query) and (uses_event_time(tree) or is_open(tree)):
-        return _in_spark_terms(tree, windows_too=False).sql(dialect=SparkSql)
+        return _in_spark_terms(tree).text(text)
     return text
+
+
+def round_trip(text: str) -> str:
+    """The query as our parser read it, in Spark's terms, to be compared with ``spark_text``."""
+    tree = _parse(whole(text))
+    if isinstance(tree, exp.Query):
+        tree = _in_spark_terms(tree).tree
+    return tree.sql(dialect=SparkSql, comments=False)
 
 
 def whole(text: str) -> str:
@@ -78,22 +91,7 @@ def _parse(text: str, shown: str | None = None) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None:
         raise SqlError("the query is empty")
-    return _with_whole_intervals(tree)
-
-
-def _with_whole_intervals(tree: exp.Expr) -> exp.Expr:
-    """INTERVAL 1 YEAR 2 MONTHS is read as a sum, which needs brackets behind a minus."""
-    for both in list(tree.find_all(exp.Add)):
-        above = both.parent
-        if isinstance(above, exp.Neg) or (isinstance(above, exp.Sub | exp.Mul) and above.right is both):
-            both.replace(exp.paren(both.copy()))
     return tree
-
-
-def round_trip(text: str) -> str | None:
-    """The query as our parser read it, to be compared with what Spark reads; None for one that Spark does not know."""
-    tree = _parse(whole(text))
-    return None if uses_event_time(tree) else tree.sql(dialect=SparkSql, comments=False)
 
 
 def _plain_words(description: str) -> str:

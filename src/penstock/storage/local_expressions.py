@@ -173,7 +173,10 @@ def _as_decimal(node: exp.Expr, found: Value) -> Value:
     node = node.unnest()
     if isinstance(node, exp.Literal):
         return cast(found, pa.decimal128(DIGITS[found.type], 0)).cast(pa.decimal128(len(str(int(node.this))), 0))
-    if isinstance(node, exp.Cast | exp.Neg) and isinstance(node.this, exp.Literal):
+    within = node
+    while isinstance(within, exp.Cast | exp.Neg | exp.Paren):  # -2L, of which Spark may count the digits
+        within = within.this
+    if isinstance(within, exp.Literal):
         raise NotHere
     return cast(found, pa.decimal128(DIGITS[found.type], 0))
 

@@ -1,0 +1,84 @@
+"""Where the calls of a query stand in its text, noted while it is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects import Spark
+from sqlglot.tokens import Token, TokenType
+
+Span = tuple[int, int]
+CALL, PLACE = "call", "place"
+_AROUND = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+
+
+@dataclass(frozen=True)
+class Call:
+    """``name(argument, ..)`` and, up to ``stop``, the FILTER and the like behind it."""
+
+    start: int
+    stop: int
+    arguments: tuple[Span, ...]
+    condition: Span | None
+
+
+class CallParser(Spark.Parser):
+    """Notes where calls, WHERE and GROUP BY stand."""
+
+    def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
+        first = self._index
+        result = super()._parse_function_call(*args, **options)
+        call = result
+        while isinstance(call, _AROUND):
+            call = call.this
+        if isinstance(call, exp.Func) and CALL not in call.meta:
+            tokens = self._tokens[first : self._index]
+            if len(tokens) > 2 and tokens[1].token_type == TokenType.L_PAREN:
+                call.meta[CALL] = _call(tokens)
+        return result
+
+    def _parse_where(self, *args: Any, **options: Any) -> exp.Where | None:
+        return self._placed(super()._parse_where, *args, **options)
+
+    def _parse_group(self, *args: Any, **options: Any) -> exp.Group | None:
+        return self._placed(super()._parse_group, *args, **options)
+
+    def _placed(self, parse: Any, *args: Any, **options: Any) -> Any:
+        token = self._curr
+        clause = parse(*args, **options)
+        if clause is not None:
+            clause.meta[PLACE] = token.start
+        return clause
+
+
+def _call(tokens: list[Token]) -> Call:
+    closing, commas = _bracketed(tokens, 1)
+    arguments = _pieces(tokens, 1, closing, commas)
+    condition = None
+    for i in range(closing + 1, len(tokens) - 2):
+        if tokens[i].text.upper() == "FILTER" and tokens[i + 1].token_type == TokenType.L_PAREN:
+            end, _ = _bracketed(tokens, i + 1)
+            condition = tokens[i + 3].start, tokens[end - 1].end + 1  # behind WHERE
+            break
+    return Call(tokens[0].start, tokens[-1].end + 1, arguments, condition)
+
+
+def _bracketed(tokens: list[Token], opening: int) -> tuple[int, list[int]]:
+    """Where a bracket is closed, and the commas between that are in no other bracket."""
+    depth, commas = 0, list[int]()
+    for i in range(opening, len(tokens)):
+        kind = tokens[i].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth == 0:
+            return i, commas
+        if kind == TokenType.COMMA and depth == 1:
+            commas.append(i)
+    return len(tokens) - 1, commas
+
+
+def _pieces(tokens: list[Token], opening: int, closing: int, commas: list[int]) -> tuple[Span, ...]:
+    bounds = [opening, *commas, closing]
+    return tuple((tokens[a + 1].start, tokens[b - 1].end + 1) for a, b in pairwise(bounds) if b > a + 1)
