@@ -240,7 +240,7 @@ class Database:
             if not isinstance(statement, s.CreateView):
                 raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
             self._progress("planning")
-            definition = self._engine.define(world, statement)
+            definition = self._engine.views.define(world, statement)
             return explain_view(world, definition.view, definition.nodes)
         view = world.views[world.view_key(name)]
         nodes = [world.nodes[n] for n in view.nodes]
@@ -296,7 +296,7 @@ class Database:
             choice("consistency", consistency), choice("schedule_policy", schedule_policy),
             *emission(emit, emit_every), length("allow_lateness", allow_lateness),
         )  # fmt: skip
-        return self._engine.create_view(
+        return self._engine.views.create(
             s.CreateView(
                 query, plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
                 tuple((properties or {}).items()), refresh.upper(), policy.upper(), initialize,
@@ -323,10 +323,10 @@ class Database:
         consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
         self._catalog.world().view_key(change.name)
         if change.policy is not None:
-            self._engine.set_policy(change.name, change.policy.upper())
+            self._engine.views.set_policy(change.name, change.policy.upper())
         if consistency is None and schedule is None:
             return None
-        return self._engine.set_options(change.name, consistency=consistency, schedule=schedule)
+        return self._engine.views.set_options(change.name, consistency=consistency, schedule=schedule)
 
     def set(self, name: str, value: str) -> None:
         """Change a setting of the warehouse."""
@@ -361,12 +361,12 @@ class Database:
 
     def drop_checkpoint(self, name: str) -> None:
         self._check_open(to_change=True)
-        self._engine.drop_checkpoint(name)
+        self._engine.past.drop_checkpoint(name)
 
     def restore(self, name: str) -> int:
         """Bring all views back to a checkpoint, in one step; gives the epoch that this is. Tables stay as they are."""
         self._check_open(to_change=True)
-        return self._engine.restore(name)
+        return self._engine.past.restore(name)
 
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left of a view (of all); happens daily anyway."""
@@ -384,7 +384,7 @@ class Database:
     def drop_view(self, name: str, cascade: bool = False) -> None:
         """Drop a view; with ``cascade`` also the views that read it."""
         self._check_open(to_change=True)
-        self._engine.drop_view(name, cascade=cascade)
+        self._engine.views.drop(name, cascade=cascade)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
@@ -432,7 +432,7 @@ class Database:
                 self.set(statement.name, statement.value)
                 return Done(f"{statement.name.lower()} set")
             case s.DropView():
-                gone = self._engine.drop_view(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
+                gone = self._engine.views.drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
                 return Done(f"dropped {', '.join(gone)}" if gone else f"view {statement.name} does not exist")
         return self._show(statement)
 
@@ -462,12 +462,12 @@ class Database:
         return Done(f"{statement.verb}: {counted(row['num_affected_rows'])}", rows=row["num_affected_rows"])
 
     def _create_view(self, statement: s.CreateView) -> Done:
-        report = self._engine.create_view(statement)
+        report = self._engine.views.create(statement)
         if report is None:
             state = "created without rows" if not statement.initialize else "exists already"
             return Done(f"materialized view {statement.name} {state}")
         own = report[statement.name]
-        remark = self._engine.remark(statement.name.lower())
+        remark = self._engine.views.remark(statement.name.lower())
         said = f"materialized view {statement.name} created: {counted(own.rows_inserted)}"
         return Done(f"{said}. {remark}" if remark else said, report=report)
 
@@ -504,7 +504,7 @@ class Database:
             case s.ExplainView():
                 listing = listings.lines("explanation", str(self.explain(statement.name)))
             case s.ExplainCreate():
-                definition = self._engine.define(world, statement.create)
+                definition = self._engine.views.define(world, statement.create)
                 listing = listings.lines("explanation", str(explain_view(world, definition.view, definition.nodes)))
             case s.ExplainQuery():
                 listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))

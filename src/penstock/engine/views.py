@@ -1,0 +1,281 @@
+"""Defining views: creating, replacing, altering and dropping them, each all or nothing and alone on what it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from penstock.catalog import Definition, NodeRecord, Publication, ViewRecord, World
+from penstock.catalog.leases import Leases
+from penstock.catalog.records import LATE, late_names
+from penstock.engine.consistency import groups_of, hold_back, together
+from penstock.engine.definition import define, statement_of
+from penstock.engine.relations import cycle
+from penstock.engine.replanning import Replanning
+from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport
+from penstock.engine.sources import pinned
+from penstock.engine.steps import Request
+from penstock.engine.workplace import (
+    Outdated,
+    Workplace,
+    attempts,
+    only,
+    recorded,
+    require,
+    view_reports,
+    with_upstream,
+)
+from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError
+from penstock.graph import CycleError
+from penstock.sql.statements import CreateView, Placement
+from penstock.storage.delta_log import Snapshot, is_table
+from penstock.storage.view_settings import Settings, check_readable, own, under
+from penstock.storage.view_table import Shape, commit
+
+
+class Views:
+    def __init__(self, work: Workplace):
+        self._work = work
+
+    def create(self, statement: CreateView, settings: Settings | None = None) -> Report | None:
+        """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced.
+
+        ``settings``: what the query is meant under, if not under the session's own.
+        """
+        what = f"the views that {statement.name!r} reads"
+        return attempts(lambda also: self._created(statement, settings, also), what)
+
+    def _created(self, statement: CreateView, settings: Settings | None, also: Collection[str]) -> Report | None:
+        """One attempt; ``Outdated`` if what the view was planned on has changed until the leases were there."""
+        world = self._work.catalog.world()
+        if not self._is_wanted(world, statement):
+            return None
+        definition = self.define(world, statement, settings)
+        _check_late_names(world, definition)
+        self._check_cycle(world, definition)
+        key, replaces = definition.view.key, definition.replaces
+        amended = _amended(world, definition)
+        nodes = [*with_upstream(amended, together(amended, [key])), *also]
+        if replaces:
+            nodes += world.views[key].nodes
+        leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"filling {statement.name}"))
+        with leases:
+            current = self._work.catalog.world()
+            readers = _readers(world, key)
+            if key in current.tables or readers != _readers(current, key):
+                raise Outdated
+            if not world.same_definitions(current, [*nodes, *readers]):
+                raise Outdated
+            with self._work.claimed(current, [definition]) as claimed:
+                (definition,) = claimed.definitions
+                if statement.initialize:
+                    return self._fill(current, definition, statement, leases)
+                self._check_readers(current, definition)
+                self._empty(current, definition)
+                self._work.catalog.publish(Publication(definitions=[definition]), leases.fence)
+                self._work.leave_unused(current)
+                return None
+
+    def _is_wanted(self, world: World, statement: CreateView) -> bool:
+        """Whether there is something to create; False if it exists and may. A name that is taken is an error."""
+        key = statement.name.lower()
+        if key in world.tables:
+            raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
+        world.check_not_late(statement.name)
+        if key not in world.views or statement.or_replace:
+            return True
+        if statement.if_not_exists:
+            return False
+        raise AlreadyExistsError(
+            f"materialized view {statement.name!r} exists already. "
+            "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
+        )
+
+    def define(self, world: World, statement: CreateView, settings: Settings | None = None) -> Definition:
+        session = self._work.session()
+        session_own = own(session)
+        settings = session_own.settings if settings is None else settings
+        check_readable(statement.name, settings)
+        with under(session, settings, session_own):
+            return define(session, world, statement, self._work.locating(world), settings)
+
+    def _fill(self, current: World, definition: Definition, statement: CreateView, leases: Leases) -> Report:
+        """Bring the view and all upstream to one cut; with CASCADE, plan its readers anew and fill those too."""
+        view, started = definition.view, datetime.now(timezone.utc)
+        readers = set(_readers(current, view.key)) if statement.cascade else set()
+        if not statement.cascade:
+            self._check_readers(current, definition)
+        amended = _amended(current, definition)
+        scope = together(amended, [view.key])
+        sources = pinned(amended, with_upstream(amended, scope | readers))
+        renewal = Replanning(self._work.session, sources, self._work.locating(amended)).renewed(
+            amended, (scope | readers) - {view.key}
+        )
+        for key in renewal.failing.keys() & readers:
+            raise DependencyError(
+                f"view {view.name!r} cannot be replaced: {amended.views[key].name!r} reads it, and "
+                f"{renewal.failing[key]}"
+            )
+        nodes = with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
+        require(leases, (), nodes)
+        with self._work.claimed(amended, renewal.definitions.values()) as claimed:
+            request = Request(nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
+            result = self._work.run(claimed.world(renewal.world), sources, leases, request)
+            reports = hold_back(renewal.world, result, view_reports(renewal.world, result))
+            _check_filled(view, reports, readers & renewal.definitions.keys())
+            done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
+            renewed = [d for d in claimed.definitions if d.view.key in done]
+            result.publication.definitions = [definition, *renewed]
+            known = amended.nodes.keys() | {node.name for d in renewed for node in d.nodes}
+            publication = only(result.publication, known)
+            publication.history = [recorded(r, current, started) for r in reports]
+            number = self._work.catalog.publish(publication, leases.fence)
+        self._work.leave_unused(current)
+        return Report(reports, number)
+
+    def _empty(self, world: World, definition: Definition) -> None:
+        """A view that is replaced WITH NO DATA has no rows for those either who read its directory."""
+        own = definition.nodes[-1]
+        if definition.replaces and is_table(own.path):
+            table = Snapshot(own.path)
+            shape = Shape.of(own.schema_json, Placement.read(own.details.get("placement", {})))
+            commit(table, [], table.files, {}, node=own.name, epoch=0, shape=shape)
+
+    def _check_cycle(self, world: World, definition: Definition) -> None:
+        views = {**world.views, definition.view.key: definition.view}
+        try:
+            replace(world, views=views).views_graph().order()
+        except CycleError as found:
+            raise cycle(definition.view.name, [world.display_name(name) for name in found.path]) from None
+
+    def _check_readers(self, world: World, definition: Definition) -> None:
+        """A view that others read keeps the columns that they read, with their types."""
+        offered = {name.lower(): data_type for name, data_type, _ in definition.view.columns}
+        for node in world.nodes.values():
+            for column, data_type in node.details["input_types"].get(definition.view.key, {}).items():
+                if offered.get(column.lower()) != data_type:
+                    raise DependencyError(
+                        f"view {definition.view.name!r} cannot be replaced: {self._owner(world, node)!r} reads its "
+                        f"column {column!r} ({data_type}). Keep the column, or write CASCADE at the end: then the "
+                        "views that read it are planned again too."
+                    )
+
+    @staticmethod
+    def _owner(world: World, node: NodeRecord) -> str:
+        return next(v.name for v in world.views.values() if node.name in v.nodes)
+
+    def set_policy(self, name: str, policy: str) -> None:
+        """Change how a view is refreshed. To and from FULL the view is planned and filled anew."""
+        world = self._work.catalog.world()
+        view = world.views[world.view_key(name)]
+        recomputes = view.reason_code == "POLICY_FULL"
+        if (policy == "FULL") != recomputes:
+            settings = Settings.recorded(world.nodes[view.key].details)
+            self.create(replace(statement_of(world, view), policy=policy), settings)
+        elif policy == "INCREMENTAL STRICT" and not view.incremental:
+            raise NotIncrementalError(
+                f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "
+                f"({view.reason_code}). Rewrite the query first.",
+                code=str(view.reason_code),
+            )
+        else:
+            self._work.catalog.set_policy(view, policy)
+
+    def set_options(self, name: str, *, consistency: str | None, schedule: str | None) -> str | None:
+        """Change a view's CONSISTENCY or SCHEDULE POLICY; gives a remark when that has no effect for now."""
+        world = self._work.catalog.world()
+        view = world.views[world.view_key(name)]
+        options = replace(
+            view.options, consistency=consistency or view.options.consistency,
+            schedule=schedule or view.options.schedule,
+        )  # fmt: skip
+        self._work.catalog.set_options(view.key, options)
+        return self.remark(view.key)
+
+    def remark(self, key: str) -> str | None:
+        """What is to be said about a view's SCHEDULE POLICY that decides nothing."""
+        world = self._work.catalog.world()
+        view = world.views[key]
+        if view.options.schedule is None or any(key in group.convergence for group in groups_of(world)):
+            return None
+        return f"SCHEDULE POLICY has no effect on {view.name!r} yet: no diamond ends in it"
+
+    def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> list[str]:
+        """Drop a view, with CASCADE also the views that read it; gives the names that are gone."""
+        return attempts(lambda also: self._dropped(name, if_exists, cascade), f"the readers of {name!r}")
+
+    def _dropped(self, name: str, if_exists: bool, cascade: bool) -> list[str]:
+        world = self._work.catalog.world()
+        if if_exists and name.lower() not in world.views:
+            return []
+        key = world.view_key(name)
+        readers = _readers(world, key)
+        if readers and not cascade:
+            direct = world.views_graph().readers(key)
+            names = ", ".join(repr(world.views[r].name) for r in direct)
+            raise DependencyError(
+                f"view {world.views[key].name!r} cannot be dropped: {names} {'reads' if len(direct) == 1 else 'read'} "
+                "it. Use DROP MATERIALIZED VIEW .. CASCADE."
+            )
+        dropped = [key, *readers]
+        nodes = [node for k in dropped for node in world.views[k].nodes]
+        leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"dropping {world.views[key].name}"))
+        with leases:
+            current = self._work.catalog.world()
+            if not world.same_definitions(current, nodes) or _readers(current, key) != readers:
+                raise Outdated
+            self._work.catalog.drop_views(dropped, leases.fence)
+        self._work.leave_unused(world)
+        return [world.views[k].name for k in dropped]
+
+
+def _check_late_names(world: World, definition: Definition) -> None:
+    """The names by which the view's late rows will be read must be free."""
+    names = late_names(definition.view.key, definition.nodes)
+    for name in [definition.view.key + LATE, *names] if names else []:
+        if name in world.tables or name in world.views:
+            kind = "table" if name in world.tables else "materialized view"
+            raise AlreadyExistsError(
+                f"view {definition.view.name!r} would keep its late rows as {name!r}, and a {kind} has that name. "
+                "Choose another name for the view."
+            )
+
+
+def _amended(world: World, definition: Definition) -> World:
+    """The catalog as it will be with a new view in it; what the view shares with others is as it is now.
+
+    Of a view that it replaces nothing is left: what that had consumed, and how far its event time had come, is not
+    true of the new one.
+    """
+    view = definition.view
+    new = {node.name: world.nodes.get(node.name, node) if node.hidden else node for node in definition.nodes}
+    frontiers = {name: frontier for name, frontier in world.frontiers.items() if name != view.key}
+    watermarks = {name: mark for name, mark in world.watermarks.items() if name != view.key}
+    return replace(
+        world, views={**world.views, view.key: view}, nodes={**world.nodes, **new}, frontiers=frontiers,
+        watermarks=watermarks,
+    )  # fmt: skip
+
+
+def _readers(world: World, key: str) -> list[str]:
+    """The views that read a view, directly or not, in order."""
+    graph = world.views_graph()
+    return [k for k in graph.order(graph.descendants([key])) if k in world.views] if key in world.views else []
+
+
+def _check_filled(view: ViewRecord, reports: list[ViewReport], readers: Collection[str] = ()) -> None:
+    """The view, and the readers that were planned again with it, must all have come to be."""
+    own = next(r for r in reports if r.name == view.name)
+    failed = [r for r in reports if r.name.lower() in readers and r.status != SUCCEEDED]
+    if own.status == SUCCEEDED and not failed:
+        return
+    blamed = next((r for r in reports if r.status == FAILED), own)
+    why = blamed.error or "a view that it reads, or must advance together with, was not refreshed. Try again."
+    if blamed is not own and blamed.error:
+        role = "which reads it," if blamed.name.lower() in readers else "which it reads or must advance together with,"
+        why = (
+            f"view {blamed.name!r}, {role} failed to refresh: "
+            f"{blamed.error.rstrip('. ')}. Repair that first, or let views advance on their own with CONSISTENCY NONE."
+        )
+    raise PenstockError(f"view {view.name!r} was not created: {why}")
