@@ -273,8 +273,8 @@ class _Turns:
             spark.conf.set(name, value)
 
     def _put_back(self, spark: SparkSession) -> None:
-        while self._before:
-            name, value = self._before.popitem()
+        before, self._before = self._before, {}  # nobody waits for a session that is gone
+        for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
     def _value(self, spark: SparkSession, name: str) -> str | None:
