@@ -158,7 +158,7 @@ class Settings:
     @cached_property
     def utc(self) -> bool:
         """Whether hours and days are those of UTC."""
-        return self[ZONE] in ("UTC", "Z")
+        return self[ZONE] in ("UTC", "Z", "GMT", "Etc/GMT")
 
     @cached_property
     def precision_loss(self) -> bool:
