@@ -150,11 +150,10 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        spark, settings = self._session(), Settings.recorded(step.node.details)
-        assert self._own is not None
-        with running(clock), counting_jobs(spark) as jobs, under(spark, settings, self._own):
+        with running(clock), counting_jobs(self._session()) as jobs:
             report = self._finished(step, result)
-        report.unlike = settings.unlike(self._own.settings)
+        assert self._own is not None
+        report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
@@ -219,6 +218,12 @@ class Epoch:
             relation.after = Snapshot(step.node.path, step.node.version)
             relation.in_memory = True
             return
+        spark = self._session()
+        assert self._own is not None
+        with under(spark, Settings.recorded(step.node.details), self._own):
+            self._compute(step, relation)
+
+    def _compute(self, step: Step, relation: Relation) -> None:
         if step.replayed:
             self._replay(step, relation)
             return

@@ -158,7 +158,7 @@ class Settings:
     @cached_property
     def utc(self) -> bool:
         """Whether hours and days are those of UTC."""
-        return self[ZONE] in ("UTC", "Z")
+        return self[ZONE] in ("UTC", "Z", "GMT", "Etc/GMT")
 
     @cached_property
     def precision_loss(self) -> bool:
@@ -273,8 +273,8 @@ class _Turns:
             spark.conf.set(name, value)
 
     def _put_back(self, spark: SparkSession) -> None:
-        while self._before:
-            name, value = self._before.popitem()
+        before, self._before = self._before, {}  # nobody waits for a session that is gone
+        for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
     def _value(self, spark: SparkSession, name: str) -> str | None:
