@@ -4,10 +4,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-tpch test-fuzz docs lint demo bench java clean
+.PHONY: help install test test-tpch test-fuzz test-versions docs lint demo bench java clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## create .venv with Penstock and its tools in it (PYTHON=python3.12 chooses the Python)
 
@@ -29,6 +29,9 @@ FUZZED := $(addprefix tests/spark/test_,random_views.py schedules.py reading.py 
 
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest $(FUZZED)
+
+test-versions: java ## run telling tests with every version of Spark and Delta Lake that is let in
+	.ci/test-versions "$(PYTHON)" $(PAIRS)
 
 docs: java install ## write docs/operators.md from what the tests executed
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark/test_constructs.py tests/tpch
