@@ -41,28 +41,21 @@ SUGGESTIONS = {
 
 def settle(connection: Connection, refreshes: Iterable[HistoryRecord], at: datetime) -> None:
     """Raise and clear the alerts that some refreshes give reason to, in the transaction that keeps their history."""
-    open_ones: dict[str, set[str]] = {}
-    for view, kind in connection.execute(
-        select(t.alerts.c.view, t.alerts.c.kind).where(t.alerts.c.cleared_at.is_(None))
-    ):
-        open_ones.setdefault(view, set()).add(kind)
+    alerts = t.alerts.c
+    open_ones = connection.execute(select(alerts.view, alerts.kind).where(alerts.cleared_at.is_(None)))
+    going_on = {(row.view, row.kind) for row in open_ones}
     for refresh in refreshes:
         raised = (refresh.details or {}).get("alerts", {})
-        going_on = open_ones.get(refresh.view, set())
-        for kind in raised.keys() - going_on:
-            connection.execute(
-                insert(t.alerts).values(
-                    kind=kind, view=refresh.view, message=raised[kind], suggestion=SUGGESTIONS.get(kind),
-                    epoch=refresh.epoch, raised_at=at,
-                )
-            )  # fmt: skip
-        if refresh.status == "SUCCEEDED" and refresh.action != "SKIP":
-            over = [kind for kind in _OF_A_REFRESH if kind in going_on and kind not in raised]
-            _clear(connection, refresh.view, over, at)
-
-
-def _clear(connection: Connection, view: str, kinds: Iterable[str], at: datetime) -> None:
-    alerts = t.alerts.c
-    for kind in kinds:
-        wanted = (alerts.view == view, alerts.kind == kind, alerts.cleared_at.is_(None))
-        connection.execute(update(t.alerts).where(*wanted).values(cleared_at=at))
+        for kind, message in raised.items():
+            if (refresh.view, kind) not in going_on:
+                connection.execute(
+                    insert(t.alerts).values(
+                        kind=kind, view=refresh.view, message=message, suggestion=SUGGESTIONS.get(kind),
+                        epoch=refresh.epoch, raised_at=at,
+                    )
+                )  # fmt: skip
+        over = refresh.status == "SUCCEEDED" and refresh.action != "SKIP"
+        for kind in _OF_A_REFRESH:
+            if over and kind not in raised and (refresh.view, kind) in going_on:
+                ended = (alerts.view == refresh.view, alerts.kind == kind, alerts.cleared_at.is_(None))
+                connection.execute(update(t.alerts).where(*ended).values(cleared_at=at))

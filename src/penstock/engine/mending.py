@@ -22,8 +22,9 @@ _log = logging.getLogger("penstock")
 def run_mending(world: World, request: Request, run: Callable[[Request], Result]) -> Result:
     """Run an epoch until no stored rows are found broken that it does not recompute."""
     found: dict[str, str] = {}
+    suspects: set[str] = set()
     result = run(request)
-    while result.mismatches:
+    while result.mismatches.keys() - suspects:
         found |= result.mismatches
         for node, problem in result.mismatches.items():
             _log.warning("the stored rows of %s do not fit its inputs: %s. Recomputing.", _owners(world, node), problem)

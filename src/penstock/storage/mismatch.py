@@ -35,4 +35,4 @@ def as_mismatch(problem: BaseException) -> StateMismatch | None:
 def check_removed(wanted: int, found: int) -> None:
     """A removal must find what it removes, neither less nor more."""
     if found != wanted:
-        raise StateMismatch(f"{wanted:,} rows were to be removed, and {max(found, 0):,} of them were there")
+        raise StateMismatch(f"rows to be removed: {wanted:,}, rows found: {max(found, 0):,}")

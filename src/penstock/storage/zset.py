@@ -179,14 +179,15 @@ def with_weight(rows: Rows) -> DataFrame:
 
 
 def copies(frame: DataFrame) -> DataFrame:
-    """Each row as many times as its (positive) weight says, without the weight."""
+    """Each row as many times as its weight says, without the weight; none if that is below one."""
     rows = as_local(frame)
     if rows is not None:
         try:
             return rows.copied(WEIGHT)
         except NotHere:
             frame = rows.frame
-    return select(frame, "*", f"EXPLODE(SEQUENCE(1L, {WEIGHT})) AS __copy").drop("__copy", WEIGHT)
+    there = frame.where(f"{WEIGHT} > 0")  # a sequence down from one would be copies too
+    return select(there, "*", f"EXPLODE(SEQUENCE(1L, {WEIGHT})) AS __copy").drop("__copy", WEIGHT)
 
 
 def plain_rows(rows: Rows) -> DataFrame:
