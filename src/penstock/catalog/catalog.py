@@ -27,6 +27,7 @@ from penstock.catalog.records import (
 )
 from penstock.errors import AlreadyExistsError, DependencyError, WarehouseError
 from penstock.sql.statements import Options, Watermark
+from penstock.sql.times import in_utc
 
 
 def now() -> datetime:
@@ -91,7 +92,7 @@ class Catalog:
 
     def epoch_at(self, time: datetime) -> int | None:
         """The epoch that was current at a time; None before the first."""
-        query = select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at <= time)
+        query = select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at <= in_utc(time))  # SQLite keeps no zone
         with self.transaction(writes=False) as connection:
             return connection.execute(query).scalar()
 

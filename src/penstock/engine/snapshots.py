@@ -17,6 +17,7 @@ from penstock.catalog import Catalog, Moment, NodeRecord, ViewRecord, World
 from penstock.engine.relations import late_rows, published, read_keys, run_query
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
+from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.intervals import described
 from penstock.sql.parser import parse
@@ -116,11 +117,14 @@ def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | da
 
 
 def time_of(given: str | datetime) -> datetime:
-    try:
-        moment = given if isinstance(given, datetime) else datetime.fromisoformat(given.strip())
-    except ValueError:
-        raise SqlError(f"{given!r} is no time. Write it as '2026-01-31 12:00:00', in UTC.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    """The moment in UTC that a text or a datetime means."""
+    found = times.in_utc(given) if isinstance(given, datetime) else times.moment(given)
+    if found is None:
+        raise SqlError(
+            f"{given!r} is no time. Write it as '2026-01-31 12:00:00', in UTC, or with an offset: "
+            "'2026-01-31 12:00:00+01:00'."
+        )
+    return found
 
 
 def _now() -> datetime:
