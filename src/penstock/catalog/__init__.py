@@ -4,6 +4,7 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.records import (
     Frontier,
     HistoryRecord,
+    Identity,
     Mark,
     Moment,
     NodeRecord,
@@ -18,6 +19,7 @@ __all__ = [
     "Catalog",
     "Frontier",
     "HistoryRecord",
+    "Identity",
     "Mark",
     "Moment",
     "NodeRecord",

@@ -16,6 +16,7 @@ from penstock.catalog.connection import open_engine
 from penstock.catalog.records import (
     Frontier,
     HistoryRecord,
+    Identity,
     Mark,
     Moment,
     NodeRecord,
@@ -111,11 +112,12 @@ class Catalog:
             kept = connection.execute(named).first() is not None
             versions = latest(connection, t.node_versions, t.node_versions.c.node, epoch)
             sources = latest(connection, t.source_versions, t.source_versions.c.source, epoch)
+            identities = _identities(connection, epoch)
         nodes = {name: replace(node, version=versions.get(name)) for name, node in world.nodes.items()}
         sources = {key: version for key, version in sources.items() if key in world.tables}
         return Moment(
             epoch, replace(world, nodes=nodes, epoch=epoch), sources, utc(published or now()),
-            None if replaced is None else utc(replaced), kept,
+            None if replaced is None else utc(replaced), kept, identities,
         )  # fmt: skip
 
     # -- tables and views ---------------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def read_world(connection: Connection) -> World:
     }  # fmt: skip
     frontiers: dict[str, dict[str, Frontier]] = {}
     for row in connection.execute(select(t.frontiers)).mappings():
-        frontier = Frontier(row["version"], row["table_id"], row["direct"])
+        frontier = Frontier(row["version"], row["table_id"], row["direct"], row["fingerprint"])
         frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
     epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
     settings = {row.name: row.value for row in connection.execute(select(t.settings)) if row.name != "schema_version"}
@@ -266,6 +268,13 @@ def latest(connection: Connection, table: Table, name: Column[str], epoch: int) 
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
+    """Which table each source was, as of an epoch; one whose epoch did not record it is not among them."""
+    query = select(t.source_versions).where(t.source_versions.c.epoch <= epoch).order_by(t.source_versions.c.epoch)
+    last = {row["source"]: row for row in connection.execute(query).mappings()}
+    return {key: Identity(row["table_id"], row["fingerprint"]) for key, row in last.items() if row["table_id"]}
+
+
 def utc(time: datetime) -> datetime:
     """SQLite keeps no zone; what is written is UTC."""
     return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
@@ -279,12 +288,12 @@ def _publish(connection: Connection, epoch: int, publication: Publication) -> No
         connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
         for relation, f in frontier.items():
             connection.execute(
-                insert(t.frontiers).values(
-                    node=node, relation=relation, version=f.version, table_id=f.table_id, direct=f.direct
-                )
+                insert(t.frontiers).values(node=node, relation=relation, **asdict(f))
             )
     for source, version in publication.sources.items():
-        connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=version))
+        known = publication.identities.get(source)
+        told = asdict(known) if known is not None else {}
+        connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=version, **told))
     for relation, mark in publication.watermarks.items():
         seen = asdict(mark.seen) if mark.seen else None
         connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))

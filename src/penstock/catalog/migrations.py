@@ -16,6 +16,11 @@ MIGRATIONS: dict[int, list[str]] = {
         "CREATE TABLE checkpoints (name VARCHAR(255) NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, "
         "created_at TIMESTAMP NOT NULL, state JSON NOT NULL)",
     ],
+    4: [
+        "ALTER TABLE frontiers ADD COLUMN fingerprint VARCHAR(80)",
+        "ALTER TABLE source_versions ADD COLUMN table_id VARCHAR(80)",
+        "ALTER TABLE source_versions ADD COLUMN fingerprint VARCHAR(80)",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

@@ -46,6 +46,15 @@ class Seen:
     latest: int
     version: int
     table_id: str
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells a version of a source from the same number of another table in its place."""
+
+    table_id: str
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,8 @@ class Frontier:
     version: int
     table_id: str
     direct: bool
+    fingerprint: str | None = None
+    """Of a source: what its commit of this version was. A table from a backup has the id, and may have the version."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +224,8 @@ class Moment:
     """When the next epoch was published; None for the newest."""
     kept: bool = False
     """Whether a checkpoint names it."""
+    identities: Mapping[str, Identity] = field(default_factory=dict)
+    """Which tables ``sources`` are versions of, where that was recorded."""
 
 
 @dataclass
@@ -224,3 +237,5 @@ class Publication:
     sources: dict[str, int] = field(default_factory=dict)
     history: list[HistoryRecord] = field(default_factory=list)
     watermarks: dict[str, Mark] = field(default_factory=dict)
+    identities: dict[str, Identity] = field(default_factory=dict)
+    """Which tables ``sources`` are versions of."""

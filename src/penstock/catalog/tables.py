@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 metadata = MetaData()
 
@@ -86,6 +86,7 @@ frontiers = Table(
     Column("version", Integer, nullable=False),
     Column("table_id", String(80), nullable=False),
     Column("direct", Boolean, nullable=False),
+    Column("fingerprint", String(80)),
 )  # fmt: skip
 
 epochs = Table(
@@ -107,6 +108,8 @@ source_versions = Table(
     Column("epoch", Integer, ForeignKey("epochs.id", ondelete="CASCADE"), primary_key=True),
     Column("source", String(255), primary_key=True),
     Column("version", Integer, nullable=False),
+    Column("table_id", String(80)),
+    Column("fingerprint", String(80)),
 )  # fmt: skip
 
 watermarks = Table(

@@ -16,7 +16,7 @@ from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.catalog import Catalog, Frontier, NodeRecord, World
+from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
 from penstock.engine.decision import Decision
 from penstock.engine.definition import emitted_by
 from penstock.engine.event_time import Watermarks
@@ -76,6 +76,8 @@ class Epoch:
         for source, relation in self._relations.items():
             if source in self._world.tables and relation.after is not None:
                 result.publication.sources[source] = relation.after.version
+                identity = Identity(relation.after.table_id, relation.after.fingerprint())
+                result.publication.identities[source] = identity
                 mark = self._watermarks.moved(source)
                 if mark is not None:
                     result.publication.watermarks[source] = mark
@@ -325,11 +327,13 @@ class Epoch:
         for source in self._graph.ancestors([name]) & set(self._world.tables):
             after = self._relations[source].after
             if after is not None:
-                frontier[source] = Frontier(after.version, after.table_id, source in step.node.inputs)
+                direct = source in step.node.inputs
+                frontier[source] = Frontier(after.version, after.table_id, direct, after.fingerprint())
         for read in step.node.inputs:
             after = self._relations[read].after
             assert after is not None
-            frontier[read] = Frontier(after.version, after.table_id, True)
+            if read not in frontier:
+                frontier[read] = Frontier(after.version, after.table_id, True)
         if frontier != self._world.frontiers.get(name):
             result.publication.frontiers[name] = frontier
         if step.applied is not None:

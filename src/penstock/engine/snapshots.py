@@ -83,16 +83,32 @@ class Reader:
 
     def _table(self, key: str) -> Snapshot:
         table = self.moment.world.tables[key]
-        version = self.moment.sources.get(key)
+        version, newest = self.moment.sources.get(key), Snapshot(table.path)
+        replaced = version is not None and not self._is_that_of_then(key, newest)
         try:
-            if version is None:  # no view reads it
+            if version is None or replaced:  # no view reads it, or the table that the epoch read is gone
                 version = version_at(table.path, self.moment.published_at)
             return Snapshot(table.path, version)
         except HistoryGone:
+            if replaced:
+                raise NotFoundError(
+                    f"table {table.name!r} was not there at epoch {self.moment.epoch}: it was created or replaced "
+                    "later. Read a later epoch."
+                ) from None
             raise RetentionError(
                 f"table {table.name!r} can no longer be read as of epoch {self.moment.epoch}: its files of then are "
                 "gone (VACUUM)."
             ) from None
+
+    def _is_that_of_then(self, key: str, newest: Snapshot) -> bool:
+        """Whether a table is the one that the epoch read, as far as that was recorded and the log still tells."""
+        version, then = self.moment.sources[key], self.moment.identities.get(key)
+        if then is None:
+            return True
+        if then.table_id != newest.table_id or version > newest.version:
+            return False
+        found = newest.fingerprint(version)
+        return found is None or then.fingerprint in (None, found)
 
 
 def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | datetime | None = None) -> Moment:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -80,10 +81,18 @@ class Snapshot:
                 raise HistoryGone(f"version {version} of {path!r} cannot be read: {problem}") from None
             raise SourceError(f"the Delta table at {path!r} cannot be read: {problem}") from None
         self.version: int = self._table.version()
+        self._fingerprints: dict[int, str | None] = {}
 
     @cached_property
     def table_id(self) -> str:
         return str(self._table.metadata().id)
+
+    def fingerprint(self, version: int | None = None) -> str | None:
+        """What the commit of this version, or of an earlier one, was; None when it is no longer in the log."""
+        wanted = self.version if version is None else version
+        if wanted not in self._fingerprints:
+            self._fingerprints[wanted] = _fingerprint(self.path, wanted)
+        return self._fingerprints[wanted]
 
     @cached_property
     def schema_json(self) -> str:
@@ -230,7 +239,11 @@ def version_at(path: str, moment: datetime) -> int:
         table.load_as_version(moment)
     except (DeltaError, OSError) as problem:
         raise HistoryGone(f"the version of {path!r} at {moment} is not known: {problem}") from None
-    return int(table.version())
+    version = int(table.version())
+    # For a time before the first version delta-rs gives the first.
+    if version == 0 and any(commit.made_at > moment.timestamp() * 1000 for commit in read_commits(path, -1, 0)):
+        raise HistoryGone(f"{path!r} had no version at {moment}")
+    return version
 
 
 @dataclass(frozen=True)
@@ -243,6 +256,8 @@ class Commit:
     changes: tuple[dict[str, Any], ...]
     """Files of the change data feed."""
     metadata: dict[str, Any] | None
+    made_at: int = 0
+    """In milliseconds, as far as the commit says so."""
 
     @property
     def changed(self) -> bool:
@@ -267,9 +282,27 @@ def read_commits(path: str, since: int, until: int) -> list[Commit]:
                 tuple(a["remove"] for a in actions if "remove" in a),
                 tuple(a["cdc"] for a in actions if "cdc" in a),
                 next((a["metaData"] for a in actions if "metaData" in a), None),
+                next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
             )
         )
     return commits
+
+
+_TELLING = 64 * 1024
+"""Bytes of a commit that tell it from others: they hold its time, and names that no other commit gives to files."""
+
+
+def _fingerprint(path: str, version: int) -> str | None:
+    """What tells a commit from another of the same number; None when the log no longer holds it.
+
+    A table that is put back from a backup has the id of before, and comes to the same versions when it is written.
+    """
+    filesystem, root = filesystem_of(path)
+    try:
+        with filesystem.open_input_file(f"{root}/_delta_log/{version:020d}.json") as file:
+            return sha256(str(file.size()).encode() + file.read(_TELLING)).hexdigest()[:32]
+    except FileNotFoundError:
+        return None
 
 
 def files_exist(path: str, files: list[str]) -> bool:
