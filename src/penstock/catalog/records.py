@@ -174,6 +174,7 @@ class World:
 
     def resolve(self, name: str) -> str:
         """The key of a table or view, or of a view's late rows."""
+        self._check_no_path(name)
         key = name.lower()
         if key in self.tables or key in self.views or self.late_node(key) is not None:
             return key
@@ -190,6 +191,7 @@ class World:
 
     def view_key(self, name: str) -> str:
         """The key of a materialized view."""
+        self._check_no_path(name)
         key = name.lower()
         if key in self.tables:
             raise NotFoundError(f"{name!r} is a table, not a materialized view.")
@@ -197,6 +199,18 @@ class World:
             known = ", ".join(v.name for v in self.views.values()) or "none yet"
             raise NotFoundError(f"there is no materialized view {name!r}. Known are: {known}.")
         return key
+
+    def _check_no_path(self, name: str) -> None:
+        """Tables and views are told by name, and somebody may try the path of one."""
+        if "/" not in name:
+            return
+        path = name.removeprefix("file://").removeprefix("file:").rstrip("/")
+        tables = {table.path.rstrip("/"): table.name for table in self.tables.values()}
+        views = {self.nodes[key].path.rstrip("/"): view.name for key, view in self.views.items() if key in self.nodes}
+        known = {**tables, **views}.get(path)
+        if known is not None:
+            raise NotFoundError(f"{name!r} is the path of {known!r}: use that name.")
+        raise NotFoundError.of_path(name)
 
     def display_name(self, key: str) -> str:
         record = self.tables.get(key) or self.views.get(key)
