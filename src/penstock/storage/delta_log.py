@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -20,12 +20,11 @@ from pyarrow import fs
 from pyroaring import BitMap64
 
 from penstock.errors import SourceError
+from penstock.storage import limits
 from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, words_for
-from penstock.storage.log_replay import TableState, UnknownLog, read_state, read_vectors
+from penstock.storage.log_replay import TableState, UnknownLog, read_partitions, read_state, read_vectors
 
 _UNKNOWN_ROWS = 10_000_000
-_MOST_WORDS = 4_000_000
-"""The longest vectors that are sent to every executor, in words of 64 rows: some 250 million rows of files."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 PARTITIONED = "penstock.partitioned"
 """The property of a table whose files lie in folders that name their partitions."""
@@ -133,9 +132,34 @@ class Snapshot:
             return False
         if self.partition_columns and PARTITIONED not in self.configuration:
             return False  # only of our own tables we know that the folders say what the log says
-        if sum(map(words_for, self.deleted.values())) > _MOST_WORDS:
+        if any(is_elsewhere(file.path) for file in self.files):
+            return False
+        if sum(map(words_for, self.deleted.values())) > limits.VECTOR_WORDS:
             return False
         return not self.deleted or self.told_by_name
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether what its files hold and its log says is all that a Delta reader goes by; see ``columns``."""
+        features = set(self._table.protocol().reader_features or ())
+        return features <= _PLAIN_FEATURES | {"columnMapping"} and not any(is_elsewhere(f.path) for f in self.files)
+
+    def partition_value(self, file: str, column: str) -> pa.Scalar:
+        """The value of a partition column for a file."""
+        return self.bounds.column(f"partition.{column}")[self._numbers[file]]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The place of each file among ``bounds``."""
+        return {path: number for number, path in enumerate(self.bounds.column("path").to_pylist())}
+
+    @cached_property
+    def partition_texts(self) -> dict[str, dict[str, str | None]]:
+        """What the log says of each file's partition, word for word."""
+        try:
+            return read_partitions(*filesystem_of(self.path), self.version)
+        except UnknownLog as problem:
+            raise HistoryGone(f"version {self.version} of {self.path!r} cannot be read: {problem}") from None
 
     @cached_property
     def told_by_name(self) -> bool:
@@ -156,7 +180,10 @@ class Snapshot:
         try:
             return _read_vectors(filesystem, root, read_vectors(filesystem, root, self.version))
         except UnknownLog:
-            return self._deleted_by_delta_rs()
+            try:
+                return self._deleted_by_delta_rs()
+            except (DeltaError, OSError) as problem:
+                raise HistoryGone(f"a deletion vector of {self.path!r} cannot be read: {problem}") from None
         except FileNotFoundError as problem:
             raise HistoryGone(f"a deletion vector of {self.path!r} is gone: {problem}") from None
 
@@ -305,10 +332,30 @@ def _fingerprint(path: str, version: int) -> str | None:
         return None
 
 
-def files_exist(path: str, files: list[str]) -> bool:
+def files_exist(path: str, actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the files that some actions name are there, with their deletion vectors."""
     filesystem, root = filesystem_of(path)
-    infos = filesystem.get_file_info([f"{root}/{unquote(file)}" for file in files])
+    vectors = [stored_at(dict(a["deletionVector"])) for a in actions if a.get("deletionVector")]
+    files = {str(a["path"]) for a in actions} | {quote(vector) for vector in vectors if vector is not None}
+    infos = filesystem.get_file_info([_place(root, file) for file in files])
     return all(info.type == fs.FileType.File for info in infos)
+
+
+def check_files(snapshot: Snapshot) -> None:
+    """``HistoryGone`` unless all files of a version are there."""
+    there = files_exist(snapshot.path, [{"path": file.path} for file in snapshot.files])
+    if not there:
+        raise HistoryGone(f"files of version {snapshot.version} of {snapshot.path!r} are gone (VACUUM)")
+
+
+def is_elsewhere(file: str) -> bool:
+    """Whether a file of the log lies outside of its table, as those of a shallow clone do."""
+    return file.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", file) is not None
+
+
+def _place(root: str, file: str) -> str:
+    place = unquote(file)
+    return f"{root}/{place}" if not is_elsewhere(file) else re.sub("^file:/+", "/", place)
 
 
 def filesystem_of(path: str) -> tuple[fs.FileSystem, str]:
