@@ -20,6 +20,7 @@ from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
 from penstock.engine.decision import Decision
 from penstock.engine.definition import emitted_by
 from penstock.engine.event_time import Watermarks
+from penstock.engine.missing import lost, missing_file
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message, counting_jobs
@@ -33,7 +34,7 @@ from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
-from penstock.storage.changes import Extent
+from penstock.storage.changes import NO_EXTENT, Extent
 from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
 from penstock.storage.reader import quoted, read_snapshot
@@ -183,13 +184,13 @@ class Epoch:
                 return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
             return self._decision.decide(node, name in request.recompute)
         except Exception as problem:
-            return self._failed(relation, _as_error(problem))
+            return self._failed(relation, self._explained(problem, node))
 
     def _finished(self, step: Step, result: Result) -> ViewReport:
         try:
             self._execute(step)
         except Exception as problem:  # whatever it is, it must not stop the other views
-            return self._failed(self._relations[step.node.name], _as_error(problem), step)
+            return self._failed(self._relations[step.node.name], self._explained(problem, step.node), step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
         late = step.inserted if step.node.details.get("late") else 0
@@ -197,6 +198,17 @@ class Epoch:
             step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, late=late,
             estimate=step.estimate, weighed=step.applied.weighed if step.applied else None,
         )  # fmt: skip
+
+    def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
+        """The problem in words; a file that is gone is told with the table or view that it belongs to."""
+        file = None if isinstance(problem, PenstockError) else missing_file(problem)
+        if file is None:
+            return _as_error(problem)
+        paths = {read: self._relations[read].path.rstrip("/") + "/" for read in node.inputs}
+        for read, path in paths.items():
+            if path in file or path.rstrip("/") + "'" in file:
+                return lost("table" if read in self._world.tables else "view", self._world.display_name(read), problem)
+        return _as_error(problem)
 
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
@@ -219,8 +231,11 @@ class Epoch:
             try:
                 self._maintain(step, relation)
                 return
-            except HistoryGone:
-                step.action, step.reason = "REINITIALIZE", "HISTORY_GONE"
+            except Exception as problem:
+                if missing_file(problem) is None:
+                    raise
+                step.action, step.reason, step.applied = "REINITIALIZE", "HISTORY_GONE", None
+                relation.delta, relation.in_memory, relation.extent = None, False, NO_EXTENT
                 if step.node.details.get("late"):  # what is known to be late stays so; of the rest it cannot be told
                     relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
                     return

@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Mark, Seen, TableRecord, World
+from penstock.engine.missing import missing_file
 from penstock.errors import DefinitionError
 from penstock.graph.watermarks import advanced
 from penstock.storage.changes import read_change
-from penstock.storage.delta_log import HistoryGone, Snapshot
+from penstock.storage.delta_log import Snapshot
 from penstock.storage.interpreted import running
 from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.zset import WEIGHT, consolidate
@@ -105,9 +106,14 @@ class Watermarks:
     def _latest_since(self, after: Snapshot, column: str, since: int) -> int | None:
         """That of the rows of which there are more than at a version; where this cannot be told, of all rows."""
         try:
-            change = read_change(self._spark(), Snapshot(after.path, since), after, [column])
-        except HistoryGone:
+            return self._latest_of_change(after, column, since)
+        except Exception as problem:
+            if missing_file(problem) is None:
+                raise
             return self._latest_of_all(after, column)
+
+    def _latest_of_change(self, after: Snapshot, column: str, since: int) -> int | None:
+        change = read_change(self._spark(), Snapshot(after.path, since), after, [column])
         if change.rows is None:
             return None
         if change.table is not None and self._tells_moments(change.table, column):

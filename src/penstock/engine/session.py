@@ -265,7 +265,7 @@ def spark_errors(what: str, names: dict[str, str] | None = None) -> Iterator[Non
         raise QueryError(f"{what}: {clean_message(problem, names or {})}") from None
 
 
-def _message(problem: BaseException) -> str:
+def message_of(problem: BaseException) -> str:
     """Spark's own message. PySpark cannot look up the messages of Delta's errors and fails while raising them; then
     the exception that it was about to raise is further down the chain."""
     try:
@@ -286,7 +286,7 @@ def _message(problem: BaseException) -> str:
 
 def clean_message(problem: Exception, names: dict[str, str]) -> str:
     """The first, telling part of a Spark message."""
-    text = _message(problem)
+    text = message_of(problem)
     text = re.split(r"\n\s*at |\nJVM stacktrace|;\n'|\n== SQL", text)[0].strip()
     for internal, name in names.items():
         text = text.replace(internal, name)

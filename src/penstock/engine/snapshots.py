@@ -23,7 +23,7 @@ from penstock.sql.intervals import described
 from penstock.sql.parser import parse
 from penstock.sql.statements import Query
 from penstock.storage.changes import read_change
-from penstock.storage.delta_log import HistoryGone, Snapshot, version_at
+from penstock.storage.delta_log import HistoryGone, Snapshot, check_files, version_at
 from penstock.storage.reader import quoted, read_snapshot
 from penstock.storage.zset import WEIGHT, consolidate
 
@@ -88,7 +88,9 @@ class Reader:
         try:
             if version is None or replaced:  # no view reads it, or the table that the epoch read is gone
                 version = version_at(table.path, self.moment.published_at)
-            return Snapshot(table.path, version)
+            found = Snapshot(table.path, version)
+            check_files(found)
+            return found
         except HistoryGone:
             if replaced:
                 raise NotFoundError(
