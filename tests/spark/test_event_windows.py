@@ -38,7 +38,9 @@ def test_the_worked_example(trades: penstock.Database) -> None:
     assert trades.refresh()["bars"].action == "NO_DATA"
 
 
-@pytest.mark.parametrize("options", ["", "PARTITIONED BY (p)", "delta.enableChangeDataFeed", "delta.enableDeletionVectors"])
+@pytest.mark.parametrize(
+    "options", ["", "PARTITIONED BY (p)", "delta.enableChangeDataFeed", "delta.enableDeletionVectors"]
+)
 @pytest.mark.parametrize("on_driver", [True, False])
 def test_what_came_and_went_between_two_refreshes_moves_no_watermark(
     db: penstock.Database, monkeypatch: pytest.MonkeyPatch, options: str, on_driver: bool

@@ -287,9 +287,7 @@ def _publish(connection: Connection, epoch: int, publication: Publication) -> No
     for node, frontier in publication.frontiers.items():
         connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
         for relation, f in frontier.items():
-            connection.execute(
-                insert(t.frontiers).values(node=node, relation=relation, **asdict(f))
-            )
+            connection.execute(insert(t.frontiers).values(node=node, relation=relation, **asdict(f)))
     for source, version in publication.sources.items():
         known = publication.identities.get(source)
         told = asdict(known) if known is not None else {}
