@@ -14,8 +14,8 @@ PART = "/data/t/part-0 0.parquet"
 @pytest.mark.parametrize(
     "message",
     [
-        "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///data/t/part-0%200.parquet. File "
-        "does not exist. It is possible the underlying files have been updated.",
+        "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///data/t/part-0%200.parquet. "
+        "File does not exist. It is possible the underlying files have been updated.",
         "[PATH_NOT_FOUND] Path does not exist: file:/data/t/part-0 0.parquet. SQLSTATE: 42K03",
         "Job aborted: java.io.FileNotFoundException: File file:/data/t/part-0 0.parquet does not exist",
     ],

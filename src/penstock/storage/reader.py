@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -22,7 +23,13 @@ from penstock.storage.local_frame import on_driver
 
 
 def schema_of(snapshot: Snapshot) -> StructType:
-    return StructType.fromJson(json.loads(snapshot.schema_json))
+    return _parsed(snapshot.schema_json)
+
+
+@lru_cache(maxsize=1000)
+def _parsed(schema_json: str) -> StructType:
+    """Nobody changes what they get: it is asked for several times in every refresh."""
+    return StructType.fromJson(json.loads(schema_json))
 
 
 def columns_by_name(snapshot: Snapshot) -> dict[str, str]:
