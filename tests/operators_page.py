@@ -75,7 +75,7 @@ _ACTIONS = """## Why a refresh did what it did
 
 `INITIAL`, `REQUESTED` (`REFRESH .. FULL`), `POLICY_FULL`, `CHANGED` and `NO_CHANGE` explain the ordinary actions.
 `FULL` with `CHEAPER`: under the policy `AUTO` so much had changed that recomputing was estimated to be faster.
-`REINITIALIZE` says `SOURCE_REPLACED` (a table was dropped and made again, or restored to before what was read) or
+`REINITIALIZE` says `SOURCE_REPLACED` (a table was made again, put back from a backup, or restored to before what was read) or
 `HISTORY_GONE` (the log or files that the change would be read from were vacuumed) or `STATE_MISMATCH` (a row that was to
 be removed was not there, or a count would fall below zero: see [operations.md](operations.md)) or `SCHEMA_CHANGED` (a
 column that the view reads has another type) or `PLAN_CHANGED` (this version of Penstock maintains the query in another

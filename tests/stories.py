@@ -7,6 +7,16 @@ from dataclasses import dataclass
 
 from queries import TYPES, VALUES, Column, QueryAuthor, Relation
 
+SMALLEST = {
+    "LITTLE_ROWS": 0, "LIGHT_ROWS": 0, "LOCAL_ROWS": 0, "ASKED_ROWS": 0, "DECIMAL_ROWS": 0, "JOINED_PAIRS": 3,
+    "CHANGE_ROWS": -1, "SMALL_CHANGE_BYTES": 0, "READ_ROWS": -1, "LOOKUP_LEAST_ROWS": 1, "LOOKUP_MOST_ROWS": 3,
+    "LOOKUP_KEYS": 2, "LOOKUP_FOUND": 1, "LOOKUP_COMBINATIONS": 1, "LOOKUP_FEW_VALUES": 0, "KNOWN_KEYS": 0,
+    "CONDITION_VALUES": 1, "CONDITION_COMBINATIONS": 1, "SMALL_TABLE_ROWS": 0, "LOCAL_TABLE_ROWS": -1,
+    "LOCATED_ROWS": 0, "TINY_ROWS": -1, "SCANNED_GROUP_ROWS": -1, "LOOKED_UP_GROUP_ROWS": -1, "COMPACTED_ROWS": 2,
+    "FEW_PLACES": 0, "MANY_PLACES": -1, "VECTOR_WORDS": 0,
+}  # fmt: skip
+"""Limits that few rows pass, so that both sides of each are reached."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -21,26 +31,15 @@ class Story:
     tables: tuple[str, ...]
     views: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
-    rewrite: bool = False
-    """Whether view tables count as large, so that only touched files are rewritten."""
-    cached: bool = False
-    """Whether changes count as large, so that they are cached instead of sent to the driver."""
-    spark_writes: bool = False
-    """Whether Spark writes all files, also the small ones."""
+    limits: tuple[tuple[str, int], ...] = ()
+    """Sizes of ``storage.limits`` that are so small in this story that what is done for large tables is done here."""
     patch: bool = False
-    """Whether large view tables are patched instead."""
-    far: bool = False
-    """Whether no group of a view counts as near a change, so that the change's own groups are computed first."""
-    merged: bool = False
-    """Whether groups are merged first, also where they will have to be recomputed."""
-    looked_up: bool = False
-    """Whether every table is worth being looked through on the driver."""
+    """Whether large view tables are patched and never rewritten."""
 
     def script(self) -> str:
         """The story as SQL, to be read by whoever must find out why it failed."""
-        flags = ("rewrite", "cached", "spark_writes", "patch", "far", "merged", "looked_up")
-        sizes = " ".join(f"{flag}={getattr(self, flag)}" for flag in flags)
-        lines = [f"-- {sizes}", *self.tables]
+        sizes = " ".join(f"{name}={size}" for name, size in self.limits)
+        lines = [f"-- {sizes} patch={self.patch}", *self.tables]
         lines += [f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in self.views]
         for step in self.steps:
             lines += [*step.changes, f"-- refresh {step.refresh or 'all'}"]
@@ -64,8 +63,8 @@ class Author(QueryAuthor):
             self.relations.append(Relation(f"v{i}", columns))
         sources = [relation for relation, _ in tables]
         steps = tuple(self._step(sources, [name for name, _ in views]) for _ in range(self.random.randint(2, 3)))
-        flags = [self._maybe(chance) for chance in (0.3, 0.2, 0.3, 0.5, 0.3, 0.3, 0.5)]
-        return Story(statements, tuple(views), steps, *flags)
+        sizes = tuple((name, size) for name, size in SMALLEST.items() if self._maybe(0.3))
+        return Story(statements, tuple(views), steps, sizes, self._maybe(0.5))
 
     # -- tables and changes -------------------------------------------------------------------------------------------
 
@@ -78,10 +77,12 @@ class Author(QueryAuthor):
         return relation, [create, f"INSERT INTO {name} VALUES {self._rows(relation, 6)}"]
 
     def _storage(self, name: str) -> str:
-        """Managed, or external: without change feed, partitioned, with deletion vectors only."""
+        """Managed, or external: without change feed, with deletion vectors only; partitioned, with mapped columns."""
         place = f" LOCATION '{self.external}/{name}'"
         vectors = " TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-        return self._one(("", "", "", place, f" PARTITIONED BY (k){place}", vectors + place))
+        mapped = " TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true')"
+        parts = " PARTITIONED BY (k)"
+        return self._one(("", "", parts, mapped, place, parts + place, vectors + place, parts + mapped + place))
 
     def _rows(self, relation: Relation, most: int) -> str:
         rows = []

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from penstock.catalog import Catalog, HistoryRecord
+from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.connection import refusal
 from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
 from penstock.engine.report import counted
 from penstock.engine.said import Said
-from penstock.errors import InternalError, NotSupportedError, PenstockError, WarehouseError
+from penstock.errors import InternalError, NotSupportedError, PenstockError, SourceError, WarehouseError
 from penstock.observe.explain import Explanation
 from penstock.observe.explain import explain as explain_view
 from penstock.observe.graph import Graph
@@ -26,6 +27,7 @@ from penstock.observe.graph import graph as view_graph
 from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
 from penstock.sql import statements as s
+from penstock.storage.locations import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,10 +65,10 @@ def connect(
 ) -> Database:
     """Open a warehouse, creating it if there is none.
 
-    ``path`` is the directory of the warehouse. ``spark`` is your own Spark session, which must have Delta Lake; without
-    it, an embedded one is started when it is first needed and stopped by ``close``. ``catalog`` is the URL of the
-    catalog's database; without it, the catalog is a SQLite file in the warehouse. ``progress`` is called with a few
-    words whenever something that takes time begins.
+    ``path`` is the directory of the warehouse, or its ``file:`` URL. ``spark`` is your own Spark session, which must
+    have Delta Lake; without it, an embedded one is started when it is first needed and stopped by ``close``.
+    ``catalog`` is the URL of the catalog's database; without it, the catalog is a SQLite file in the warehouse.
+    ``progress`` is called with a few words whenever something that takes time begins.
     """
     return Database(path, spark, catalog, progress)
 
@@ -79,7 +81,7 @@ class Database:
         catalog: str | None = None,
         progress: Callable[[str], None] | None = None,
     ):
-        self.path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+        self.path = local_path(path, "a warehouse")
         try:
             os.makedirs(self.path, exist_ok=True)
         except OSError as problem:
@@ -241,13 +243,27 @@ class Database:
                 raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
             self._progress("planning")
             definition = self._engine.views.define(world, statement)
-            return explain_view(world, definition.view, definition.nodes)
+            return explain_view(
+                world, definition.view, definition.nodes, properties=self._properties(world, definition.view)
+            )
         view = world.views[world.view_key(name)]
         nodes = [world.nodes[n] for n in view.nodes]
         rows = {n.name: Snapshot(n.path, n.version).rows for n in nodes if n.version is not None}
         past = self._catalog.history(view.key, _PAST)
         last = next((r for r in past if r.action not in ("NO_DATA", "SKIP")), next(iter(past), None))
-        return explain_view(world, view, nodes, last, rows)
+        return explain_view(world, view, nodes, last, rows, self._properties(world, view))
+
+    @staticmethod
+    def _properties(world: World, view: ViewRecord) -> dict[str, dict[str, str]]:
+        """Those of the tables that a view reads, as far as they are there."""
+        from penstock.storage.delta_log import Snapshot
+
+        found = {}
+        for key in view.reads:
+            if key in world.tables:
+                with suppress(SourceError):
+                    found[key] = Snapshot(world.tables[key].path).configuration
+        return found
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
@@ -505,7 +521,9 @@ class Database:
                 listing = listings.lines("explanation", str(self.explain(statement.name)))
             case s.ExplainCreate():
                 definition = self._engine.views.define(world, statement.create)
-                listing = listings.lines("explanation", str(explain_view(world, definition.view, definition.nodes)))
+                properties = self._properties(world, definition.view)
+                found = explain_view(world, definition.view, definition.nodes, properties=properties)
+                listing = listings.lines("explanation", str(found))
             case s.ExplainQuery():
                 listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))
             case _:

@@ -54,6 +54,14 @@ class QueryError(PenstockError):
 class NotFoundError(PenstockError):
     """A table or view that is not in the catalog."""
 
+    @classmethod
+    def of_path(cls, path: str) -> NotFoundError:
+        """For a path where a name is needed."""
+        return cls(
+            f"{path!r} is a path, and tables are known by name. Register it first: "
+            f"CREATE TABLE some_name LOCATION '{path}', or db.register_table('some_name', '{path}')."
+        )
+
 
 class AlreadyExistsError(PenstockError):
     """A name that is taken by another table or view."""

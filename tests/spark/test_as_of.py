@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,17 @@ def test_a_time_is_the_epoch_that_was_current(sales: penstock.Database) -> None:
         sales.sql("SELECT * FROM totals AS OF TIMESTAMP '1999-01-01'")
     with pytest.raises(penstock.SqlError, match="is no time"):
         sales.sql("SELECT * FROM totals AS OF TIMESTAMP 'yesterday'")
+
+
+@pytest.mark.parametrize("hours", [5, -8, 5.5])
+def test_the_offset_of_a_time_counts(sales: penstock.Database, hours: float) -> None:
+    started = {record.epoch: record.started_at for record in sales.history("totals")}[3]
+    elsewhere = started.astimezone(timezone(timedelta(hours=hours)))
+    for written in (elsewhere.isoformat(), elsewhere.strftime("%Y-%m-%d %H:%M:%S.%f%z"), f"{started:%FT%T.%f}Z"):
+        assert rows(sales.sql(f"SELECT total FROM totals AS OF TIMESTAMP '{written}'")) == [(30,)]
+    assert sales._catalog.epoch_at(elsewhere) == 2
+    with pytest.raises(penstock.SqlError, match=r"is no time\. Write it as .* or with an offset"):
+        sales.sql("SELECT * FROM totals AS OF TIMESTAMP '2026-01-31 12:00:00+5:00'")
 
 
 def test_a_snapshot_agrees_with_itself_while_the_world_moves_on(sales: penstock.Database) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 import penstock
 from oracle import assert_all_fresh, assert_fresh
-from penstock.ivm import materialize
-from penstock.storage import apply, changes
+from penstock.storage import changes, limits
 
 
 @pytest.fixture(autouse=True)
@@ -133,12 +132,11 @@ def test_a_vacuumed_history_reinitializes(db: penstock.Database, outside: str) -
 def test_large_changes_of_large_tables_take_the_other_paths(
     db: penstock.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(materialize, "LOCAL_ROWS", 3)
-    monkeypatch.setattr(apply, "SMALL_TABLE_ROWS", 5)
-    monkeypatch.setattr("penstock.storage.changes._SMALL_BYTES", 0)
-    monkeypatch.setattr("penstock.engine.sources.LOCAL_ROWS", 3)
-    monkeypatch.setattr("penstock.storage.local_changes.MOST_ROWS", 3)
-    monkeypatch.setattr("penstock.storage.parquet.MOST_ROWS", -1)
+    monkeypatch.setattr(limits, "LOCAL_ROWS", 3)
+    monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 5)
+    monkeypatch.setattr("penstock.storage.limits.SMALL_CHANGE_BYTES", 0)
+    monkeypatch.setattr("penstock.storage.limits.CHANGE_ROWS", 3)
+    monkeypatch.setattr("penstock.storage.limits.READ_ROWS", -1)
     db.sql("CREATE TABLE big (k INT, x INT, d DOUBLE)")
     db.sql("INSERT INTO big SELECT id % 7, id, id / 4 FROM range(60)")
     db.create_view("copy", "SELECT k, d FROM big WHERE x > 3")

@@ -6,7 +6,7 @@ import pytest
 
 import penstock
 from oracle import assert_all_fresh
-from penstock.storage import compact
+from penstock.storage import limits
 from penstock.storage.compact import FILES_OF_A_TIER
 from penstock.storage.delta_log import Snapshot
 
@@ -26,7 +26,7 @@ def chain(db: penstock.Database) -> penstock.Database:
 @pytest.mark.parametrize("local", [True, False], ids=["on the driver", "by Spark"])
 def test_small_files_are_merged(chain: penstock.Database, local: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not local:
-        monkeypatch.setattr(compact, "LOCAL_TABLE_ROWS", 0)
+        monkeypatch.setattr(limits, "LOCAL_TABLE_ROWS", 0)
     most = 0
     for i in range(FILES_OF_A_TIER + 2):
         chain.sql(f"INSERT INTO t VALUES ({i % 3}, {i}), (NULL, {i})")

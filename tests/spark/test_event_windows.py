@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 import penstock
 from event_time import BARS, SECONDS, at, moment, put, rows, watermarks
 from oracle import assert_fresh
+from penstock.storage import changes
 
 
 @pytest.fixture
@@ -33,6 +36,51 @@ def test_the_worked_example(trades: penstock.Database) -> None:
     assert trades.table("bars").where("bar = TIMESTAMP_MILLIS(2000)").collect()[0].close == Decimal("98.0")
     assert watermarks(trades) == {"trades": 3000, "bars": 3000}
     assert trades.refresh()["bars"].action == "NO_DATA"
+
+
+@pytest.mark.parametrize(
+    "options", ["", "PARTITIONED BY (p)", "delta.enableChangeDataFeed", "delta.enableDeletionVectors"]
+)
+@pytest.mark.parametrize("on_driver", [True, False])
+def test_what_came_and_went_between_two_refreshes_moves_no_watermark(
+    db: penstock.Database, monkeypatch: pytest.MonkeyPatch, options: str, on_driver: bool
+) -> None:
+    """Whoever reads the change, and whatever it is read from."""
+    if not on_driver:
+        monkeypatch.setattr(changes, "read_locally", lambda *_: None)
+    if options.startswith("delta."):
+        options = f"TBLPROPERTIES ('{options}' = 'false')"
+    db.sql(f"CREATE TABLE t (at TIMESTAMP, p INT, WATERMARK FOR at AS at) {options}")
+    db.sql(f"INSERT INTO t VALUES ({at(1000)}, 1), ({at(500)}, 1)")
+    db.create_view("v", "SELECT COUNT(*) AS n FROM t")
+    db.sql(f"INSERT INTO t VALUES ({at(99_000)}, 1), ({at(2000)}, 1)")
+    db.sql(f"DELETE FROM t WHERE at > {at(50_000)}")
+    db.sql(f"UPDATE t SET at = {at(50_000)} WHERE at = {at(500)}")
+    db.sql(f"UPDATE t SET at = {at(700)} WHERE at = {at(50_000)}")
+    db.refresh()
+    assert watermarks(db)["t"] == 2000
+    db.sql(f"DELETE FROM t WHERE at = {at(2000)}")
+    db.sql(f"INSERT INTO t VALUES ({at(1500)}, 1)")
+    db.refresh()
+    assert watermarks(db)["t"] == 2000, "what was there at an epoch counts for good"
+    assert_fresh(db, "v", "INCREMENTAL")
+
+
+def test_the_watermark_of_a_table_whose_log_was_cleaned_up(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (at TIMESTAMP, WATERMARK FOR at AS at - INTERVAL 1 SECOND)")
+    db.sql(f"INSERT INTO t VALUES ({at(1000)}), ({at(5000)})")
+    db.create_view("v", "SELECT COUNT(*) AS n FROM t")
+    db.sql(f"INSERT INTO t VALUES ({at(99_000)})")
+    db.sql(f"DELETE FROM t WHERE at >= {at(5000)}")
+    path = db._catalog.world().tables["t"].path
+    DeltaTable(path).create_checkpoint()
+    for commit in Path(path, "_delta_log").glob("*.json"):
+        commit.unlink()
+    db.refresh()
+    assert watermarks(db)["t"] == 4000
+    db.sql("ALTER TABLE t SET WATERMARK FOR at AS at")
+    db.refresh()
+    assert watermarks(db)["t"] == 5000, "the latest time that was seen is not forgotten with the log"
 
 
 def test_a_window_appears_once_and_its_readers_never_see_it_before(trades: penstock.Database) -> None:

@@ -12,6 +12,7 @@ import penstock
 from event_time import BARS, SECONDS, at, put, rows, watermarks
 from oracle import assert_fresh
 from penstock.engine import cost
+from penstock.storage import limits
 
 
 @pytest.fixture
@@ -99,8 +100,8 @@ def test_changes_of_rows_that_are_too_old_are_late_too(trades: penstock.Database
 
 def test_large_changes_do_not_let_late_rows_in(trades: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recomputing may be cheaper, but which rows came late cannot be computed again."""
-    monkeypatch.setattr(cost, "LEAST_ROWS", 0)
-    monkeypatch.setattr(cost, "LEAST_CHANGED", 0)
+    monkeypatch.setattr(limits, "WEIGHED_ROWS", 0)
+    monkeypatch.setattr(limits, "WEIGHED_CHANGE_ROWS", 0)
     monkeypatch.setattr(cost, "MARGIN", 0.0)
     put(trades, (500, 1), (9000, 2))
     trades.sql(f"CREATE MATERIALIZED VIEW late_seconds AS {SECONDS} ALLOW LATENESS INTERVAL 2 SECONDS")

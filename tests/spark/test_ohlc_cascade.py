@@ -10,9 +10,7 @@ import pytest
 
 import penstock
 from oracle import after, assert_all_fresh, assert_fresh, rows
-from penstock.engine import sources
-from penstock.ivm import aggregate, keyed
-from penstock.storage import apply, lookup
+from penstock.storage import apply, limits
 
 
 def bars(source: str, time: str, columns: tuple[str, str, str, str, str], width: str) -> str:
@@ -80,8 +78,7 @@ def test_among_trades_of_one_instant_the_smallest_is_first_and_the_largest_last(
 
 def test_a_large_cascade(cascade: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if its tables were large: what is near a change, and where removed rows lie, is found on the way."""
-    for module in (apply, sources, keyed):
-        monkeypatch.setattr(module, "SMALL_TABLE_ROWS", 0)
+    monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 0)
     monkeypatch.setattr(apply, "cheaper", lambda **_: "PATCH")
     dice = random.Random(3)
 
@@ -92,9 +89,9 @@ def test_a_large_cascade(cascade: penstock.Database, monkeypatch: pytest.MonkeyP
     ways = ((True, True, False), (True, False, False), (False, False, True), (False, True, True))
     for number, (near, recomputed, looked_up) in enumerate(ways):
         with monkeypatch.context() as patch:
-            patch.setattr(keyed, "TINY_ROWS", 10_000 if near else -1)
-            patch.setattr(aggregate, "CHEAP_ROWS", 10_000 if recomputed else -1)
-            patch.setattr(lookup, "LEAST_ROWS", 1 if looked_up else 10**9)
+            patch.setattr(limits, "TINY_ROWS", 10_000 if near else -1)
+            patch.setattr(limits, "SCANNED_GROUP_ROWS", 10_000 if recomputed else -1)
+            patch.setattr(limits, "LOOKUP_LEAST_ROWS", 1 if looked_up else 10**9)
             patch.setattr(apply, "locate", None)  # which would be another query
             after(
                 cascade,

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import penstock
 from oracle import assert_all_fresh, assert_fresh, multiset
 from penstock.catalog import Catalog
-from penstock.storage import apply, log_writer, lookup, patch, reader
+from penstock.storage import apply, limits, log_writer, lookup, patch, reader
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
@@ -30,7 +30,7 @@ Rows = Sequence[tuple[Any, ...]]
 @pytest.fixture(autouse=True)
 def patching(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table counts as large, and patching it as cheap."""
-    monkeypatch.setattr(apply, "SMALL_TABLE_ROWS", 0)
+    monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 0)
     monkeypatch.setattr(apply, "cheaper", lambda **_: "PATCH")
 
 
@@ -142,7 +142,7 @@ def test_later_patches_add_to_the_vectors(numbers: Table) -> None:
 def test_a_table_with_many_hidden_rows_is_read_by_delta(numbers: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers.change(old(3, 100, 200, 7), new(3, 100))
     numbers.change(old(4, 5), [])
-    monkeypatch.setattr(reader, "MANY_PLACES", 5)
+    monkeypatch.setattr(limits, "MANY_PLACES", 5)
     first = numbers.now.files[0]
     rows = reader.read_files(numbers.spark, numbers.now, [first.path])
     assert rows.count() == first.rows, "some of its files are not all"
@@ -159,7 +159,7 @@ def test_files_that_a_version_has_no_more_are_not_taken_for_all_of_it(
     rows = numbers.spark.range(6).selectExpr("CAST(id AS INT) AS id", "'new' AS v").repartition(len(before))
     replace_all(numbers.now, rows, node="t", epoch=9)
     assert len(numbers.now.files) == len(before)
-    monkeypatch.setattr(reader, "MANY_PLACES", -1)
+    monkeypatch.setattr(limits, "MANY_PLACES", -1)
     assert reader.read_files(numbers.spark, numbers.now, before, ["v"]).distinct().collect() == [("old",)]
 
 
@@ -226,7 +226,7 @@ def test_many_hidden_rows_are_kept_in_a_file_and_looked_up(
     assert {add["deletionVector"]["storageType"] for add in adds(table.log()) if "deletionVector" in add} == {"u"}
     assert len(list(Path(table.path).glob("deletion_vector_*.bin"))) == 1
     table.check()
-    monkeypatch.setattr(apply, "LOCAL_TABLE_ROWS", -1)
+    monkeypatch.setattr(limits, "LOCAL_TABLE_ROWS", -1)
     table.change([*old(7), *new(chosen[0], chosen[1])], new(7))
     table.check()
 
@@ -284,10 +284,10 @@ def test_restoring_and_all_other_strategies_on_vectors(numbers: Table, monkeypat
     monkeypatch.setattr(apply, "cheaper", lambda **_: "REWRITE")
     assert numbers.change(old(12), new(12)).strategy == "REWRITE"
     numbers.check(by_delta=False)
-    monkeypatch.setattr(apply, "MOST_LOCATED", 0)
+    monkeypatch.setattr(limits, "LOCATED_ROWS", 0)
     assert numbers.change(old(13), new(13), local=False).strategy == "REWRITE"
     numbers.check(by_delta=False)
-    monkeypatch.setattr(apply, "SMALL_TABLE_ROWS", 10_000)
+    monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 10_000)
     assert numbers.change(old(14), new(14)).strategy == "OVERWRITE"
     numbers.check()
     assert not numbers.now.deleted
@@ -306,7 +306,7 @@ def test_the_log_is_read_from_checkpoints_too(numbers: Table, monkeypatch: pytes
 
 @pytest.mark.parametrize("few", [0, 2_000])
 def test_a_late_reader_reads_only_what_was_marked(numbers: Table, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr(reader, "FEW_PLACES", few)
+    monkeypatch.setattr(limits, "FEW_PLACES", few)
     spark, since = numbers.spark, numbers.now
     numbers.change(old(1, 2, 150), new(1, 2))
     middle = numbers.now

@@ -9,9 +9,7 @@ import pytest
 
 import penstock
 from oracle import after, assert_all_fresh
-from penstock.engine import sources
-from penstock.ivm import keyed
-from penstock.storage import apply
+from penstock.storage import apply, limits
 from penstock.storage.delta_log import Snapshot, partition_of
 
 
@@ -40,8 +38,7 @@ def _table(db: penstock.Database, view: str) -> Snapshot:
 @pytest.mark.parametrize("strategy", ["OVERWRITE", "REWRITE", "PATCH"])
 def test_a_partitioned_view(orders: penstock.Database, strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if strategy != "OVERWRITE":
-        for module in (apply, sources, keyed):
-            monkeypatch.setattr(module, "SMALL_TABLE_ROWS", 0)
+        monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 0)
         monkeypatch.setattr(apply, "cheaper", lambda **_: strategy)
     orders.sql(
         "CREATE MATERIALIZED VIEW totals PARTITIONED BY (region, day) AS "
@@ -86,7 +83,7 @@ def test_a_clustered_view_is_sorted(orders: penstock.Database) -> None:
 
 
 def test_a_change_of_one_key_rewrites_one_bucket(orders: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "SMALL_TABLE_ROWS", 0)
+    monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 0)
     orders.sql("CREATE MATERIALIZED VIEW ids AS SELECT id, SUM(amount) AS total FROM orders GROUP BY id BUCKETS 4")
     before = {file.path for file in _table(orders, "ids").files}
     assert len(before) == 4

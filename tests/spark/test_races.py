@@ -22,7 +22,7 @@ import penstock
 from oracle import assert_all_fresh, assert_fresh, rows
 from penstock import points
 from penstock.catalog.leases import Leases
-from penstock.storage.delta_log import Snapshot, files_exist
+from penstock.storage.delta_log import Snapshot, check_files
 from races import between, let_leases_run_out
 
 COUNTS = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
@@ -318,5 +318,4 @@ def test_a_view_that_fails_leaves_no_directory_and_no_other_loses_one(t: penstoc
     t.refresh()
     assert_fresh(t, "v", "FULL")
     for node in t._catalog.world().nodes.values():
-        snapshot = Snapshot(node.path, node.version)
-        assert files_exist(node.path, [file.path for file in snapshot.files])
+        check_files(Snapshot(node.path, node.version))

@@ -20,10 +20,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import assert_fresh
-from penstock.engine import sources
-from penstock.ivm import aggregate, keyed, materialize
-from penstock.storage import apply, changes, local_changes, lookup, parquet
-from stories import Author, Story
+from penstock.storage import apply, limits
+from stories import SMALLEST, Author, Story
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
 FEW = 1
@@ -31,29 +29,17 @@ FEW = 1
 
 @contextmanager
 def sizes(story: Story) -> Iterator[None]:
-    """What counts as a small table and a small change in this story."""
+    """What counts as small in this story."""
     with pytest.MonkeyPatch.context() as patch:
-        if story.rewrite:
-            for module in (apply, sources, keyed):
-                patch.setattr(module, "SMALL_TABLE_ROWS", 0)
-            if story.patch:
-                patch.setattr(apply, "cheaper", lambda **_: "PATCH")
-        if story.cached:
-            patch.setattr(parquet, "MOST_ROWS", -1)
-            patch.setattr(changes, "_SMALL_BYTES", 0)
-            patch.setattr(local_changes, "MOST_ROWS", -1)
-            for module in (materialize, sources):
-                patch.setattr(module, "LOCAL_ROWS", 0)
-        if story.far:
-            patch.setattr(keyed, "TINY_ROWS", -1)
-        if story.merged:
-            patch.setattr(aggregate, "CHEAP_ROWS", -1)
-        if story.looked_up:
-            patch.setattr(lookup, "LEAST_ROWS", 1)
-            patch.setattr(sources, "SMALL_TABLE_ROWS", 0)
-        if story.spark_writes:
-            patch.setattr(apply, "LOCAL_TABLE_ROWS", -1)
+        for name, size in story.limits:
+            patch.setattr(limits, name, size)
+        if story.patch:
+            patch.setattr(apply, "cheaper", lambda **_: "PATCH")
         yield
+
+
+def test_that_there_are_these_limits() -> None:
+    assert {name for name in SMALLEST if not hasattr(limits, name)} == set()
 
 
 def tell(db: penstock.Database, story: Story) -> None:

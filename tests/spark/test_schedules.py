@@ -25,7 +25,7 @@ import penstock
 from oracle import assert_all_fresh, multiset
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import now
-from penstock.storage.delta_log import Snapshot, files_exist
+from penstock.storage.delta_log import Snapshot, check_files
 from schedules import Scheduler, Seen
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
@@ -146,8 +146,7 @@ class Story:
         world = db._catalog.world()
         for node in world.nodes.values():
             if node.version is not None:
-                snapshot = Snapshot(node.path, node.version)
-                assert files_exist(node.path, [file.path for file in snapshot.files]), f"files of {node.name} are gone"
+                check_files(Snapshot(node.path, node.version))
         self._check_seen(db)
         db.refresh()
         assert_all_fresh(db)

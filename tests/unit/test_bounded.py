@@ -12,7 +12,8 @@ import sqlglot
 
 from penstock.ivm.touched import span_of
 from penstock.sql.query import parse_query
-from penstock.storage.bounded import MOST_VALUES, Span, superset
+from penstock.storage import limits
+from penstock.storage.bounded import Span, superset
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ from penstock.storage.bounded import MOST_VALUES, Span, superset
     [
         ([1, 2, 2, None], "(`c` IN (1, 2) OR `c` IS NULL)"),
         ([None, None], "(false OR `c` IS NULL)"),
-        (list(range(MOST_VALUES + 1)), f"(`c` >= 0 AND `c` <= {MOST_VALUES})"),
+        (list(range(limits.CONDITION_VALUES + 1)), f"(`c` >= 0 AND `c` <= {limits.CONDITION_VALUES})"),
         ([2**40], f"(`c` IN ({2**40}L))"),
         (["it's", "a\\b"], r"(`c` IN ('it\'s', 'a\\b'))"),
         ([Decimal("1.50")], "(`c` IN (1.50BD))"),
@@ -34,7 +35,9 @@ def test_bounds(values: list[Any], bound: str) -> None:
     assert superset(pa.table({"k": column}), {"k": Span("c")}) == bound
 
 
-@pytest.mark.parametrize("values", [[1.5], ["${x}"], [b"x"], [[1]], [f"s{i}" for i in range(MOST_VALUES + 1)]])
+@pytest.mark.parametrize(
+    "values", [[1.5], ["${x}"], [b"x"], [[1]], [f"s{i}" for i in range(limits.CONDITION_VALUES + 1)]]
+)
 def test_what_cannot_be_bounded_is_not(values: list[Any]) -> None:
     assert superset(pa.table({"k": pa.array(values)}), {"k": Span("c")}) is None
 

@@ -17,7 +17,7 @@ from penstock.plan.build import build
 from penstock.plan.nodes import split
 from penstock.plan.operators import Aggregate, Scan, walk
 from penstock.sql.query import parse_query
-from penstock.storage import lookup
+from penstock.storage import limits, lookup
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.lookup import Place, Sought, look_up
 
@@ -28,7 +28,7 @@ SECOND, MINUTE = 1_000_000, 60_000_000
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "LEAST_ROWS", 1)
+    monkeypatch.setattr(limits, "LOOKUP_LEAST_ROWS", 1)
     monkeypatch.setattr(lookup, "_BATCH", 7)
 
 
@@ -69,7 +69,7 @@ def floor(moment: datetime | None, unit: int | None) -> datetime | None:
 def test_just_the_rows_with_a_key_are_found(
     tmp_path: Path, columns: tuple[str, ...], unit: int | None, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.storage.lookup._FEW_VALUES", few)
+    monkeypatch.setattr("penstock.storage.limits.LOOKUP_FEW_VALUES", few)
     dice = random.Random(str(columns) + str(unit))
     rows = rows_of(dice, 100)
     for part in (rows[:60], rows[60:]):
@@ -126,9 +126,9 @@ def test_what_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert answers["x"] is None, "Spark has its own ways with floats"
     assert answers["day"] is None, "a date is compared with a time as a time"
     assert look_up(table, ["id"], Sought(pa.table({"k": ["1"]}), {"k": Place("id")})) is None
-    monkeypatch.setattr(lookup, "MOST_FOUND", 0)
+    monkeypatch.setattr(limits, "LOOKUP_FOUND", 0)
     assert look_up(table, ["id"], Sought(pa.table({"k": [1]}), {"k": Place("id")})) is None
-    monkeypatch.setattr(lookup, "LEAST_ROWS", 3)
+    monkeypatch.setattr(limits, "LOOKUP_LEAST_ROWS", 3)
     assert look_up(table, ["id"], Sought(pa.table({"k": [7]}), {"k": Place("id")})) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import NotSupportedError, SqlError
+from penstock.errors import NotFoundError, NotSupportedError, SqlError
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names
 
 
@@ -72,10 +72,15 @@ def test_a_quoted_name_is_replaced_with_its_backticks() -> None:
     assert seen == ["odd name"]
 
 
-@pytest.mark.parametrize("query", ["SELECT * FROM s.t", "SELECT * FROM delta.`/tmp/t`", "SELECT * FROM a.b.c"])
+@pytest.mark.parametrize("query", ["SELECT * FROM s.t", "SELECT * FROM a.b.c"])
 def test_names_of_several_parts_are_refused(query: str) -> None:
     with pytest.raises(NotSupportedError, match="one part"):
         table_names(parse_query(query))
+
+
+def test_a_path_must_be_registered() -> None:
+    with pytest.raises(NotFoundError, match=r"'/tmp/t' is a path.*CREATE TABLE some_name LOCATION '/tmp/t'"):
+        table_names(parse_query("SELECT * FROM delta.`/tmp/t`"))
 
 
 @pytest.mark.parametrize(

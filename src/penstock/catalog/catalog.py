@@ -20,6 +20,7 @@ from penstock.catalog.records import (
     Fence,
     Frontier,
     HistoryRecord,
+    Identity,
     Mark,
     Moment,
     NodeRecord,
@@ -32,6 +33,7 @@ from penstock.catalog.records import (
 from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
+from penstock.sql.times import in_utc
 
 
 def now() -> datetime:
@@ -107,7 +109,7 @@ class Catalog:
 
     def epoch_at(self, time: datetime) -> int | None:
         """The epoch that was current at a time; None before the first."""
-        query = select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at <= time)
+        query = select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at <= in_utc(time))  # SQLite keeps no zone
         with self.transaction(writes=False) as connection:
             return connection.execute(query).scalar()
 
@@ -126,11 +128,12 @@ class Catalog:
             kept = connection.execute(named).first() is not None
             versions = latest(connection, t.node_versions, t.node_versions.c.node, epoch)
             sources = latest(connection, t.source_versions, t.source_versions.c.source, epoch)
+            identities = _identities(connection, epoch)
         nodes = {name: replace(node, version=versions.get(name)) for name, node in world.nodes.items()}
         sources = {key: version for key, version in sources.items() if key in world.tables}
         return Moment(
             epoch, replace(world, nodes=nodes, epoch=epoch), sources, utc(published or now()),
-            None if replaced is None else utc(replaced), kept,
+            None if replaced is None else utc(replaced), kept, identities,
         )  # fmt: skip
 
     def alerts(self, view: str | None = None) -> list[Alert]:
@@ -260,7 +263,7 @@ def read_world(connection: Connection) -> World:
     }  # fmt: skip
     frontiers: dict[str, dict[str, Frontier]] = {}
     for row in connection.execute(select(t.frontiers)).mappings():
-        frontier = Frontier(row["version"], row["table_id"], row["direct"])
+        frontier = Frontier(row["version"], row["table_id"], row["direct"], row["fingerprint"])
         frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
     epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
     settings = {row.name: row.value for row in connection.execute(select(t.settings)) if row.name != "schema_version"}
@@ -283,6 +286,13 @@ def latest(connection: Connection, table: Table, name: Column[str], epoch: int) 
     query = select(name, table.c.version).where(table.c.epoch <= epoch).order_by(table.c.epoch)
     found = {row[0]: row[1] for row in connection.execute(query)}
     return {key: version for key, version in found.items() if version != t.NO_ROWS}
+
+
+def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
+    """Which table each source was, as of an epoch; one whose epoch did not record it is not among them."""
+    query = select(t.source_versions).where(t.source_versions.c.epoch <= epoch).order_by(t.source_versions.c.epoch)
+    last = {row["source"]: row for row in connection.execute(query).mappings()}
+    return {key: Identity(row["table_id"], row["fingerprint"]) for key, row in last.items() if row["table_id"]}
 
 
 def utc(time: datetime) -> datetime:

@@ -21,6 +21,9 @@ MIGRATIONS: dict[int, list[str]] = {
         "CREATE TABLE alerts (view VARCHAR(255) NOT NULL, kind VARCHAR(40) NOT NULL, raised_at TIMESTAMPTZ NOT NULL, "
         "message TEXT NOT NULL, suggestion TEXT, epoch INTEGER NOT NULL, cleared_at TIMESTAMPTZ, "
         "PRIMARY KEY (view, kind, raised_at))",
+        "ALTER TABLE frontiers ADD COLUMN fingerprint VARCHAR(80)",
+        "ALTER TABLE source_versions ADD COLUMN table_id VARCHAR(80)",
+        "ALTER TABLE source_versions ADD COLUMN fingerprint VARCHAR(80)",
     ],
 }
 """What each version asks of a catalog of the version before it."""

@@ -14,7 +14,17 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import settle
-from penstock.catalog.records import Definition, Fence, HistoryRecord, Mark, NodeRecord, Publication, Seen, ViewRecord
+from penstock.catalog.records import (
+    Definition,
+    Fence,
+    HistoryRecord,
+    Identity,
+    Mark,
+    NodeRecord,
+    Publication,
+    Seen,
+    ViewRecord,
+)
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
 
 
@@ -38,8 +48,8 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
         for relation, consumed in frontier.items():
             connection.execute(insert(t.frontiers).values(node=node, relation=relation, **asdict(consumed)))
     for source, version in publication.sources.items():
-        newest = max(version, _newest_version(connection, source))
-        connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, version=newest))
+        read = _further(connection, source, version, publication.identities.get(source))
+        connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, **read))
     for relation, mark in publication.watermarks.items():
         mark = _not_back(_newest_mark(connection, relation), mark)
         seen = asdict(mark.seen) if mark.seen else None
@@ -85,11 +95,15 @@ def next_epoch(connection: Connection, run: str = "") -> int:
 # -- what is shared by epochs side by side ----------------------------------------------------------------------------
 
 
-def _newest_version(connection: Connection, source: str) -> int:
-    """The version of a table that was published last: another epoch may have read a newer one than this."""
-    versions = t.source_versions
-    query = select(versions.c.version).where(versions.c.source == source).order_by(versions.c.epoch.desc()).limit(1)
-    return connection.execute(query).scalar() or 0
+def _further(connection: Connection, source: str, version: int, identity: Identity | None) -> dict[str, object]:
+    """What was read of a table, or what another epoch has read of it meanwhile, if that was more."""
+    kept = t.source_versions
+    told = asdict(identity) if identity is not None else {}
+    query = select(kept).where(kept.c.source == source).order_by(kept.c.epoch.desc()).limit(1)
+    last = connection.execute(query).mappings().first()
+    if last is None or last["version"] <= version or (identity and last["table_id"] not in (None, identity.table_id)):
+        return {"version": version, **told}
+    return {name: last[name] for name in ("version", "table_id", "fingerprint")}
 
 
 def _newest_mark(connection: Connection, relation: str) -> Mark | None:

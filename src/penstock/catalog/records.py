@@ -46,6 +46,15 @@ class Seen:
     latest: int
     version: int
     table_id: str
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells a version of a source from the same number of another table in its place."""
+
+    table_id: str
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,8 @@ class Frontier:
     version: int
     table_id: str
     direct: bool
+    fingerprint: str | None = None
+    """Of a source: what its commit of this version was. A table from a backup has the id, and may have the version."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +188,7 @@ class World:
 
     def resolve(self, name: str) -> str:
         """The key of a table or view, or of a view's late rows."""
+        self._check_no_path(name)
         key = name.lower()
         if key in self.tables or key in self.views or self.late_node(key) is not None:
             return key
@@ -192,6 +204,7 @@ class World:
 
     def view_key(self, name: str) -> str:
         """The key of a materialized view."""
+        self._check_no_path(name)
         key = name.lower()
         if key in self.tables:
             raise NotFoundError(f"{name!r} is a table, not a materialized view.")
@@ -199,6 +212,18 @@ class World:
             names = [view.name for view in self.views.values()]
             raise NotFoundError(f"there is no materialized view {name!r}. {nearest(name, names)}")
         return key
+
+    def _check_no_path(self, name: str) -> None:
+        """Tables and views are told by name, and somebody may try the path of one."""
+        if "/" not in name:
+            return
+        path = name.removeprefix("file://").removeprefix("file:").rstrip("/")
+        tables = {table.path.rstrip("/"): table.name for table in self.tables.values()}
+        views = {self.nodes[key].path.rstrip("/"): view.name for key, view in self.views.items() if key in self.nodes}
+        known = {**tables, **views}.get(path)
+        if known is not None:
+            raise NotFoundError(f"{name!r} is the path of {known!r}: use that name.")
+        raise NotFoundError.of_path(name)
 
     def display_name(self, key: str) -> str:
         record = self.tables.get(key) or self.views.get(key)
@@ -226,6 +251,8 @@ class Moment:
     """When the next epoch was published; None for the newest."""
     kept: bool = False
     """Whether a checkpoint names it."""
+    identities: Mapping[str, Identity] = field(default_factory=dict)
+    """Which tables ``sources`` are versions of, where that was recorded."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +289,8 @@ class Publication:
     """The name that commits and files have of the work, which was done before it had a number."""
     mended: set[str] = field(default_factory=set)
     """Nodes whose earlier versions were wrong: what any reader has consumed of them is worth nothing."""
+    identities: dict[str, Identity] = field(default_factory=dict)
+    """Which tables ``sources`` are versions of."""
 
     @property
     def empty(self) -> bool:

@@ -89,6 +89,7 @@ frontiers = Table(
     Column("version", Integer, nullable=False),
     Column("table_id", String(80), nullable=False),
     Column("direct", Boolean, nullable=False),
+    Column("fingerprint", String(80)),
 )  # fmt: skip
 
 epochs = Table(
@@ -111,6 +112,8 @@ source_versions = Table(
     Column("epoch", Integer, ForeignKey("epochs.id", ondelete="CASCADE"), primary_key=True),
     Column("source", String(255), primary_key=True),
     Column("version", Integer, nullable=False),
+    Column("table_id", String(80)),
+    Column("fingerprint", String(80)),
 )  # fmt: skip
 
 watermarks = Table(

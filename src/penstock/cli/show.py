@@ -211,6 +211,7 @@ def _explained(explanation: Explanation) -> RenderableType:
         parts += ["", *_node(node)]
     if explanation.last_refresh:
         parts += ["", Text.assemble(("last refresh  ", "dim"), explanation.last_refresh)]
+    parts += [Text.assemble(("advice  ", "dim"), sentence) for sentence in explanation.advice]
     return Group(*parts)
 
 

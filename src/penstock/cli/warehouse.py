@@ -13,6 +13,7 @@ import typer
 from penstock.cli.output import say_hint
 from penstock.cli.progress import Progress
 from penstock.errors import WarehouseError
+from penstock.storage.locations import local_path
 
 if TYPE_CHECKING:
     from penstock.database import Database
@@ -46,12 +47,16 @@ class Place:
         return Place(path or self.path, catalog or self.catalog)
 
     @property
+    def directory(self) -> str:
+        return local_path(self.path, "a warehouse")
+
+    @property
     def exists(self) -> bool:
         """Whether there is a warehouse; a catalog on a server is asked only when it is opened."""
         if self.catalog is None:
-            return os.path.isfile(os.path.join(os.path.expanduser(self.path), "catalog.sqlite"))
+            return os.path.isfile(os.path.join(self.directory, "catalog.sqlite"))
         file = self.catalog.removeprefix("sqlite:///")
-        return os.path.isfile(file) if file != self.catalog else os.path.isdir(os.path.expanduser(self.path))
+        return os.path.isfile(file) if file != self.catalog else os.path.isdir(self.directory)
 
 
 def place_of(context: typer.Context, path: str | None, catalog: str | None) -> Place:
@@ -79,8 +84,7 @@ def opened(place: Place, *, create: bool = False, announce: bool = True) -> Iter
 
 
 def _nothing_there(place: Place) -> WarehouseError:
-    path = os.path.abspath(os.path.expanduser(place.path))
-    where = f"at {path!r}" if place.catalog is None else f"at {path!r} with the given catalog"
+    where = f"at {place.directory!r}" if place.catalog is None else f"at {place.directory!r} with the given catalog"
     return WarehouseError(
         f"there is no warehouse {where}. Name one with --warehouse PATH or PENSTOCK_WAREHOUSE, or make one there: "
         f'penstock sql -w {place.path} "CREATE TABLE t (id INT)".'

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.storage import limits
 from penstock.storage.strategy import seconds_to_write
 
 START, START_FULL = 0.1, 0.3
@@ -18,15 +19,6 @@ START, START_FULL = 0.1, 0.3
 
 MARGIN = 1.2
 """How much cheaper recomputing must look: a guess should not throw away what is known to work."""
-
-LEAST_ROWS = 50_000
-"""A node whose inputs have fewer rows than this is maintained, whatever changed."""
-
-LEAST_CHANGED = 500
-"""Fewer changed rows than this are never worth a recomputation."""
-
-MOST_HERE = 2_000_000
-"""Changed rows that are maintained on the driver; more are Spark's."""
 
 PER_MILLION = {
     # Seconds per million rows: of inputs read and computed in full; of changed rows maintained on the driver, by Spark.
@@ -181,7 +173,7 @@ def estimate(work: Work, measured: Measured | None = None, readers: Sequence[Est
     measured = measured or Measured()
     read = [PER_MILLION[kind][0] for kind in work.kinds]
     full = START_FULL + work.rows * (max(read) + _MORE * (len(read) - 1)) / 1e6 + work.stored * _WRITE / 1e6
-    where = 1 if work.changed <= MOST_HERE else 2
+    where = 1 if work.changed <= limits.CHANGE_ROWS else 2
     incremental = START + work.changed * sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
     replaced = work.changed * min(work.stored / max(work.rows, 1), 1.0)
     incremental += replaced * _WRITE / 1e6

@@ -51,6 +51,12 @@ class Decision:
             known = frontier.get(name)
             if known is None or known.table_id != after.table_id or known.version > after.version:
                 return step("REINITIALIZE", "SOURCE_REPLACED")
+            if known.fingerprint is not None:
+                found = after.fingerprint(known.version)
+                if found is None and node.details.get("late"):  # what is known to be late stays so
+                    continue
+                if found != known.fingerprint:
+                    return step("REINITIALIZE", "SOURCE_REPLACED" if found else "HISTORY_GONE")
             if self._columns_replaced(node, name, known.version, after):
                 return step("REINITIALIZE", "SOURCE_REPLACED")
         if node.details.get("reason_code") == "POLICY_FULL":

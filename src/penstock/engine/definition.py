@@ -23,6 +23,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import has_zoneless_windows, is_faithful
+from penstock.engine.properties import delta_properties
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
@@ -179,7 +180,8 @@ def _placement(statement: CreateView, columns: list[StructField]) -> Placement:
     def spelled(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(known[name.lower()].name for name in names)
 
-    return Placement(spelled(asked.partition), spelled(asked.cluster), asked.buckets)
+    properties = delta_properties(statement.name, statement.properties)
+    return Placement(spelled(asked.partition), spelled(asked.cluster), asked.buckets, properties)
 
 
 def _placed(node: NodeRecord, placement: Placement) -> NodeRecord:

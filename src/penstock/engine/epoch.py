@@ -17,10 +17,11 @@ from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.catalog import Catalog, Frontier, NodeRecord, World
+from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
 from penstock.engine.decision import Decision
 from penstock.engine.definition import emitted_by
 from penstock.engine.event_time import Watermarks
+from penstock.engine.missing import lost, missing_file
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message, counting_jobs
@@ -34,7 +35,7 @@ from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
-from penstock.storage.changes import Extent
+from penstock.storage.changes import NO_EXTENT, Extent
 from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
 from penstock.storage.mismatch import StateMismatch, as_mismatch
@@ -89,6 +90,8 @@ class Epoch:
         for source, relation in self._relations.items():
             if source in self._world.tables and relation.after is not None:
                 result.publication.sources[source] = relation.after.version
+                identity = Identity(relation.after.table_id, relation.after.fingerprint())
+                result.publication.identities[source] = identity
                 mark = self._watermarks.moved(source)
                 if mark is not None:
                     result.publication.watermarks[source] = mark
@@ -185,13 +188,13 @@ class Epoch:
                 return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
             return self._decision.decide(node, name in request.recompute, request.renewed.get(name))
         except Exception as problem:
-            return self._failed(relation, _as_error(problem))
+            return self._failed(relation, self._explained(problem, node))
 
     def _finished(self, step: Step, result: Result) -> ViewReport:
         try:
             self._execute(step)
         except Exception as problem:  # whatever it is, it must not stop the other views
-            error = _as_error(problem)
+            error = self._explained(problem, step.node)
             mismatch = as_mismatch(problem if isinstance(problem, StateMismatch) else error)
             if mismatch is not None:
                 result.mismatches[step.node.name] = str(mismatch)
@@ -203,6 +206,17 @@ class Epoch:
             step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, late=late,
             estimate=step.estimate, weighed=step.applied.weighed if step.applied else None,
         )  # fmt: skip
+
+    def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
+        """The problem in words; a file that is gone is told with the table or view that it belongs to."""
+        file = None if isinstance(problem, PenstockError) else missing_file(problem)
+        if file is None:
+            return _as_error(problem)
+        paths = {read: self._relations[read].path.rstrip("/") + "/" for read in node.inputs}
+        for read, path in paths.items():
+            if path in file or path.rstrip("/") + "'" in file:
+                return lost("table" if read in self._world.tables else "view", self._world.display_name(read), problem)
+        return _as_error(problem)
 
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
@@ -231,8 +245,11 @@ class Epoch:
             try:
                 self._maintain(step, relation)
                 return
-            except HistoryGone:
-                step.action, step.reason = "REINITIALIZE", "HISTORY_GONE"
+            except Exception as problem:
+                if missing_file(problem) is None:
+                    raise
+                step.action, step.reason, step.applied = "REINITIALIZE", "HISTORY_GONE", None
+                relation.delta, relation.in_memory, relation.extent = None, False, NO_EXTENT
                 if step.node.details.get("late"):  # what is known to be late stays so; of the rest it cannot be told
                     relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
                     return
@@ -343,11 +360,13 @@ class Epoch:
         for source in self._graph.ancestors([name]) & set(self._world.tables):
             after = self._relations[source].after
             if after is not None:
-                frontier[source] = Frontier(after.version, after.table_id, source in step.node.inputs)
+                direct = source in step.node.inputs
+                frontier[source] = Frontier(after.version, after.table_id, direct, after.fingerprint())
         for read in step.node.inputs:
             after = self._relations[read].after
             assert after is not None
-            frontier[read] = Frontier(after.version, after.table_id, True)
+            if read not in frontier:
+                frontier[read] = Frontier(after.version, after.table_id, True)
         if frontier != self._world.frontiers.get(name):
             result.publication.frontiers[name] = frontier
         if step.applied is not None:

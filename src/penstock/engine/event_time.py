@@ -9,16 +9,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Mark, Seen, TableRecord, World
+from penstock.engine.missing import missing_file
 from penstock.errors import DefinitionError, nearest
 from penstock.graph.watermarks import advanced, moment_in
 from penstock.storage.arrow import collected
 from penstock.storage.changes import read_change
-from penstock.storage.delta_log import HistoryGone, Snapshot
+from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import spark_frame
 from penstock.storage.interpreted import running
 from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.view_settings import ZONE, Settings
-from penstock.storage.zset import WEIGHT
+from penstock.storage.zset import WEIGHT, consolidate
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
@@ -79,31 +80,50 @@ class Watermarks:
         _check_still_there(table, after)
         known = self._world.watermarks.get(table.key)
         seen = known.seen if known is not None else None
-        if seen is None or seen.column != table.watermark.column or seen.table_id != after.table_id:
+        if seen is None or seen.column != table.watermark.column or not _is_of(seen, after):
             seen = None
         latest = self._latest(after, table.watermark.column, seen)
         value = advanced(table.floor, None if latest is None else latest - table.watermark.delay)
         value = advanced(None if known is None else known.value, value)
         if value is None:
             return None
-        found = Seen(table.watermark.column, latest, after.version, after.table_id) if latest is not None else None
-        return Mark(value, found)
+        if latest is None:
+            return Mark(value)
+        return Mark(value, Seen(table.watermark.column, latest, after.version, after.table_id, after.fingerprint()))
 
     def _latest(self, after: Snapshot, column: str, seen: Seen | None) -> int | None:
-        """The latest event time: of what was seen before, and of the rows that came since."""
-        if seen is not None and seen.version == after.version:
+        """The latest event time of the rows that are there, and of those that were when it was last told.
+
+        A row that came and went in between counts nowhere: what is read of a change is what is left of it.
+        """
+        if seen is None:
+            return self._latest_of_all(after, column)
+        if seen.fingerprint is not None and after.fingerprint(seen.version) is None:  # the log no longer tells
+            return advanced(seen.latest, self._latest_of_all(after, column))
+        if seen.version == after.version:
             return seen.latest
-        if seen is not None and seen.version < after.version:
-            try:
-                change = read_change(self._spark(), Snapshot(after.path, seen.version), after, [column])
-                if change.rows is None:
-                    return seen.latest
-                if change.table is not None:
-                    return advanced(seen.latest, _latest_of(change.table, column))
-                return advanced(seen.latest, self._greatest(change.rows.where(f"{WEIGHT} > 0"), column))
-            except HistoryGone:
-                pass
+        return advanced(seen.latest, self._latest_since(after, column, seen.version))
+
+    def _latest_of_all(self, after: Snapshot, column: str) -> int | None:
         return self._greatest(read_snapshot(self._spark(), after, [column]), column)
+
+    def _latest_since(self, after: Snapshot, column: str, since: int) -> int | None:
+        """That of the rows of which there are more than at a version; where this cannot be told, of all rows."""
+        try:
+            return self._latest_of_change(after, column, since)
+        except Exception as problem:
+            if missing_file(problem) is None:
+                raise
+            return self._latest_of_all(after, column)
+
+    def _latest_of_change(self, after: Snapshot, column: str, since: int) -> int | None:
+        change = read_change(self._spark(), Snapshot(after.path, since), after, [column])
+        if change.rows is None:
+            return None
+        if change.table is not None:
+            return _latest_of(change.table, column)
+        rows = change.rows if change.append_only else consolidate(change.rows)
+        return self._greatest(rows.where(f"{WEIGHT} > 0"), column)
 
     def _greatest(self, rows: DataFrame, column: str) -> int | None:
         with running(rows.sparkSession, interpreted=False):
@@ -130,6 +150,13 @@ class Watermarks:
         row = self._spark().sql(f"SELECT UNIX_MICROS(TO_UTC_TIMESTAMP(TIMESTAMP_MICROS({local}), '{zone}'))").first()
         assert row is not None
         return int(row[0])
+
+
+def _is_of(seen: Seen, after: Snapshot) -> bool:
+    """Whether what was seen was this table. One that was made again, or put back from a backup, is another."""
+    if seen.table_id != after.table_id or seen.version > after.version:
+        return False
+    return seen.fingerprint is None or after.fingerprint(seen.version) in (None, seen.fingerprint)
 
 
 def _check_still_there(table: TableRecord, after: Snapshot) -> None:

@@ -332,7 +332,7 @@ def _unknown_function(message: str) -> str | None:
     )
 
 
-def _message(problem: BaseException) -> str:
+def message_of(problem: BaseException) -> str:
     """Spark's own message. PySpark cannot look up the messages of Delta's errors and fails while raising them; then
     the exception that it was about to raise is further down the chain."""
     try:
@@ -353,7 +353,7 @@ def _message(problem: BaseException) -> str:
 
 def clean_message(problem: Exception, names: dict[str, str]) -> str:
     """The first, telling part of a Spark message."""
-    text = _message(problem)
+    text = message_of(problem)
     unknown = _unknown_function(text)
     if unknown is not None:
         return unknown

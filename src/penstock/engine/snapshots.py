@@ -17,12 +17,13 @@ from penstock.catalog import Catalog, Moment, NodeRecord, ViewRecord, World
 from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
+from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.intervals import described
 from penstock.sql.parser import parse
 from penstock.sql.statements import Query
 from penstock.storage.changes import read_change
-from penstock.storage.delta_log import HistoryGone, Snapshot, version_at
+from penstock.storage.delta_log import HistoryGone, Snapshot, check_files, version_at
 from penstock.storage.reader import quoted, read_snapshot
 from penstock.storage.zset import WEIGHT, consolidate
 
@@ -85,16 +86,34 @@ class Reader:
 
     def _table(self, key: str) -> Snapshot:
         table = self.moment.world.tables[key]
-        version = self.moment.sources.get(key)
+        version, newest = self.moment.sources.get(key), Snapshot(table.path)
+        replaced = version is not None and not self._is_that_of_then(key, newest)
         try:
-            if version is None:  # no view reads it
+            if version is None or replaced:  # no view reads it, or the table that the epoch read is gone
                 version = version_at(table.path, self.moment.published_at)
-            return Snapshot(table.path, version)
+            found = Snapshot(table.path, version)
+            check_files(found)
+            return found
         except HistoryGone:
+            if replaced:
+                raise NotFoundError(
+                    f"table {table.name!r} was not there at epoch {self.moment.epoch}: it was created or replaced "
+                    "later. Read a later epoch."
+                ) from None
             raise RetentionError(
                 f"table {table.name!r} can no longer be read as of epoch {self.moment.epoch}: its files of then are "
                 "gone (VACUUM)."
             ) from None
+
+    def _is_that_of_then(self, key: str, newest: Snapshot) -> bool:
+        """Whether a table is the one that the epoch read, as far as that was recorded and the log still tells."""
+        version, then = self.moment.sources[key], self.moment.identities.get(key)
+        if then is None:
+            return True
+        if then.table_id != newest.table_id or version > newest.version:
+            return False
+        found = newest.fingerprint(version)
+        return found is None or then.fingerprint in (None, found)
 
 
 def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | datetime | None = None) -> Moment:
@@ -119,11 +138,14 @@ def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | da
 
 
 def time_of(given: str | datetime) -> datetime:
-    try:
-        moment = given if isinstance(given, datetime) else datetime.fromisoformat(given.strip())
-    except ValueError:
-        raise SqlError(f"{given!r} is no time. Write it as '2026-01-31 12:00:00', in UTC.") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    """The moment in UTC that a text or a datetime means."""
+    found = times.in_utc(given) if isinstance(given, datetime) else times.moment(given)
+    if found is None:
+        raise SqlError(
+            f"{given!r} is no time. Write it as '2026-01-31 12:00:00', in UTC, or with an offset: "
+            "'2026-01-31 12:00:00+01:00'."
+        )
+    return found
 
 
 def _now() -> datetime:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +30,7 @@ from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
+from penstock.storage.locations import local_path
 from penstock.storage.reader import schema_of
 from penstock.storage.view_table import delete_table
 
@@ -84,8 +84,9 @@ class SourceTables:
 
     def _create(self, statement: CreateTable, world: World, fence: Fence) -> bool:
         key = statement.name.lower()
-        if statement.location is not None and is_table(_absolute(statement.location)):
-            self._register(statement.name, statement.location, statement.columns, statement.watermark, fence)
+        location = None if statement.location is None else _located(statement.name, statement.location)
+        if location is not None and is_table(location):
+            self._register(statement.name, location, statement.columns, statement.watermark, fence)
             return True
         if not statement.columns and statement.query is None:
             where = f" and there is no Delta table at {statement.location!r}" if statement.location else ""
@@ -93,7 +94,7 @@ class SourceTables:
                 f"table {statement.name!r} has no columns{where}. Write CREATE TABLE name (column TYPE, ..)."
             )
         external = statement.location is not None
-        path = _absolute(statement.location) if statement.location else claim(self._locate(key, "tables"))
+        path = claim(self._locate(key, "tables")) if location is None else location
         try:
             self._run_create(statement, path, external, world)
             self._add(statement.name, path, external, statement.watermark, fence)
@@ -123,7 +124,7 @@ class SourceTables:
 
     def _register(self, name: str, path: str, columns: str, watermark: Watermark | None, fence: Fence) -> None:
         self._catalog.world().check_not_late(name)
-        path = _absolute(path)
+        path = _located(name, path)
         found = schema_of(Snapshot(path))
         if columns:
             wanted = StructType.fromDDL(columns)
@@ -276,8 +277,8 @@ def _by_path(path: str) -> str:
     return "delta.`" + path.replace("`", "``") + "`"
 
 
-def _absolute(path: str) -> str:
-    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
+def _located(table: str, path: str) -> str:
+    return local_path(path, f"table {table!r}")
 
 
 def _shape(schema: StructType) -> list[tuple[str, str]]:

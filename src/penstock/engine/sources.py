@@ -15,20 +15,19 @@ from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import Scan
-from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage import limits
 from penstock.storage.arrow import nullable
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import select
-from penstock.storage.interpreted import LIGHT_ROWS, LITTLE_ROWS
 from penstock.storage.local_frame import on_driver
 from penstock.storage.lookup import Anywhere, look_up
 from penstock.storage.parquet import lazily
 from penstock.storage.reader import found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.view_settings import in_force
-from penstock.storage.zset import LOCAL_ROWS, WEIGHT, Delta, Rows, consolidate, narrowed
+from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
 
 
 @dataclass
@@ -107,17 +106,17 @@ class Inputs:
         if change.rows is None:
             return None
         if change.table is not None:
-            little = change.table.num_rows <= LITTLE_ROWS
-            small = change.table.num_rows <= LOCAL_ROWS
+            little = change.table.num_rows <= limits.LITTLE_ROWS
+            small = change.table.num_rows <= limits.LOCAL_ROWS
             return Delta(change.rows, change.append_only, small=small, table=change.table, little=little)
-        if change.append_only and self._appended_rows(before, relation.after) > LOCAL_ROWS:
+        if change.append_only and self._appended_rows(before, relation.after) > limits.LOCAL_ROWS:
             return Delta(change.rows, append_only=True)
         return self._materialized(change)
 
     @staticmethod
     def _appended_rows(before: Snapshot, after: Snapshot) -> int:
         old = {file.path for file in before.files}
-        return sum(file.rows or LOCAL_ROWS for file in after.files if file.path not in old)
+        return sum(file.rows or limits.LOCAL_ROWS for file in after.files if file.path not in old)
 
     def _materialized(self, change: Change) -> Delta | None:
         assert change.rows is not None
@@ -198,7 +197,7 @@ class NodeInputs:
         types = change.frame.schema
         schema = StructType([StructField(name, nullable(types[name].dataType)) for name in [*columns, WEIGHT]])
         append_only = int(table.column(WEIGHT).to_numpy().min()) > 0
-        little, small = table.num_rows <= LITTLE_ROWS, table.num_rows <= LOCAL_ROWS
+        little, small = table.num_rows <= limits.LITTLE_ROWS, table.num_rows <= limits.LOCAL_ROWS
         return Delta(on_driver(self._spark, table, schema), append_only, small=small, table=table, little=little)
 
     def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
@@ -216,19 +215,21 @@ class NodeInputs:
         found = self._looked_up(snapshot, scan, columns)
         if found is not None:
             frame = found_frame(self._spark, snapshot, found)
-            small, light = found.num_rows <= SMALL_TABLE_ROWS, found.num_rows <= LIGHT_ROWS
+            small, light = found.num_rows <= limits.SMALL_TABLE_ROWS, found.num_rows <= limits.LIGHT_ROWS
             return Rows(select(frame, *_renamed(scan)), small=small, light=light)
         bounded = {stored: name for name, stored in scan.stored if self._bounds and name in self._bounds.column_names}
-        if self._bounds is None or not bounded or not snapshot.plain:
+        if self._bounds is None or not bounded or not (snapshot.plain or snapshot.is_known):
             most = expected = snapshot.rows
             frame = lazily(self._spark, snapshot, columns) or read_snapshot(self._spark, snapshot, columns)
         else:
             files = files_near(snapshot, self._bounds, bounded)
             most, expected = sum(file.most for file in files), rows_near(snapshot, self._bounds, bounded)
-            frame = lazily(self._spark, snapshot, columns, files) or read_files(
-                self._spark, snapshot, [file.path for file in files], columns
+            frame = lazily(self._spark, snapshot, columns, files) or (
+                read_files(self._spark, snapshot, [file.path for file in files], columns)
+                if snapshot.plain
+                else read_snapshot(self._spark, snapshot, columns)
             )
-        small, light = expected <= SMALL_TABLE_ROWS, most <= SMALL_TABLE_ROWS
+        small, light = expected <= limits.SMALL_TABLE_ROWS, most <= limits.SMALL_TABLE_ROWS
         return Rows(select(frame, *_renamed(scan)), small=small, light=light)
 
     def _looked_up(self, snapshot: Snapshot, scan: Scan, columns: list[str]) -> pa.Table | None:

@@ -14,6 +14,7 @@ from penstock.engine.cost import EITHER, NEVER_RECOMPUTED, Estimate, Measured, W
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.ivm.node import Maintained
+from penstock.storage import limits
 from penstock.storage.changes import Extent, extent
 from penstock.storage.delta_log import HistoryGone, Snapshot
 
@@ -41,10 +42,10 @@ class Weighing:
         if step.maintained is None or not self._has_choice(step.node):
             return
         work = self._works[step.node.name] = self._work(step.node, step.maintained)
-        if work.rows < cost.LEAST_ROWS:
+        if work.rows < limits.WEIGHED_ROWS:
             return
         step.estimate = self._estimate(step.node, work)
-        if step.estimate.choice == "FULL" and work.changed >= cost.LEAST_CHANGED:
+        if step.estimate.choice == "FULL" and work.changed >= limits.WEIGHED_CHANGE_ROWS:
             step.action, step.reason = "FULL", "CHEAPER"
 
     def _has_choice(self, node: NodeRecord) -> bool:
@@ -77,7 +78,7 @@ class Weighing:
         if maintained is None:
             return EITHER
         work = self._guessed(node, maintained)
-        if not self._has_choice(node) or work.rows < cost.LEAST_ROWS:
+        if not self._has_choice(node) or work.rows < limits.WEIGHED_ROWS:
             return NEVER_RECOMPUTED
         return self._estimate(node, work)
 

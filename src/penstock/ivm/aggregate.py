@@ -22,6 +22,7 @@ from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import BY_ROW, Touched, key_values, reach_of, renamed, sought, touched
 from penstock.plan.operators import Aggregate, Distinct, Filter, Project, Scan, names_in, render, walk
+from penstock.storage import limits
 from penstock.storage.frames import Query, grouped, select
 from penstock.storage.local_frame import is_local
 from penstock.storage.lookup import can_look_through
@@ -30,10 +31,6 @@ from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identit
 
 _OLD, _STALE = "__old", "__stale"
 _GONE, _STORED = "__gone", "__stored"
-CHEAP_ROWS = 1_000_000
-"""Rows of the child that are aggregated as fast as their groups are merged, if all of the child is scanned for them."""
-FEW_ROWS = 50_000
-"""The same if they are looked up."""
 
 
 def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
@@ -208,9 +205,9 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
         return False
     keys = {name: e for name, e, _ in layout.keys}
     if sought(_body(layout).child, change.values, keys, utc=context.utc) is None or not can_look_through(rows):
-        return touched_rows <= CHEAP_ROWS
+        return touched_rows <= limits.SCANNED_GROUP_ROWS
     # Few groups are looked up in much less time than it takes to scan for them: then only the lost ones are.
-    return touched_rows <= FEW_ROWS or 2 * len(extremes) >= group
+    return touched_rows <= limits.LOOKED_UP_GROUP_ROWS or 2 * len(extremes) >= group
 
 
 def _stale_groups(layout: Layout, result: Materialized) -> Materialized:

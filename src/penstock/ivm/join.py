@@ -20,7 +20,7 @@ from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
 from penstock.plan.operators import Join, Operator, Scan, names_in, render, walk
-from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage import limits
 from penstock.storage.frames import join as joined
 from penstock.storage.frames import select
 from penstock.storage.zset import WEIGHT, Delta, Rows, add
@@ -68,7 +68,8 @@ class _Input:
     @property
     def large(self) -> bool:
         """Whether it reads so many rows that it pays to know which of them are wanted."""
-        return any(self.context.count(op) > SMALL_TABLE_ROWS for op in walk(self.operator) if isinstance(op, Scan))
+        scans = [op for op in walk(self.operator) if isinstance(op, Scan)]
+        return any(self.context.count(scan) > limits.SMALL_TABLE_ROWS for scan in scans)
 
     def joining(self, known: pa.Table | None, conditions: Sequence[exp.Expr]) -> Rows:
         """Of a large input, the rows that can be joined to the known ones, and maybe others."""

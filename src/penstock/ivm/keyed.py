@@ -22,13 +22,12 @@ from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
-from penstock.storage.apply import MOST_LOCATED, SMALL_TABLE_ROWS
+from penstock.storage import limits
 from penstock.storage.arrow import NotHere, loosened
 from penstock.storage.bounded import Span, superset
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import select
-from penstock.storage.interpreted import LIGHT_ROWS
 from penstock.storage.local_frame import as_local, table_of
 from penstock.storage.local_groups import Groups, can_tell_apart, consolidated, to_remove, whole
 from penstock.storage.local_types import has_floats
@@ -39,8 +38,6 @@ from penstock.storage.patch import can_locate
 from penstock.storage.reader import LOCATED, found_frame, quoted, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
 from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, weighted
-
-TINY_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Stored:
     @property
     def worth_locating(self) -> bool:
         """Whether the places of rows that go are worth being known: a small table is written anew."""
-        return self.snapshot.rows > SMALL_TABLE_ROWS and can_locate(self.snapshot)
+        return self.snapshot.rows > limits.SMALL_TABLE_ROWS and can_locate(self.snapshot)
 
     @cached_property
     def located(self) -> DataFrame:
@@ -127,19 +124,19 @@ class Stored:
 
     @property
     def small(self) -> bool:
-        return self.rows <= SMALL_TABLE_ROWS
+        return self.rows <= limits.SMALL_TABLE_ROWS
 
     @property
     def light(self) -> bool:
         """Whether few rows are looked at, whatever comes of it."""
         if self.found is not None:
-            return self.found.num_rows <= LIGHT_ROWS
+            return self.found.num_rows <= limits.LIGHT_ROWS
         files = self.snapshot.files if self.files is None else self.files
-        return sum(file.most for file in files) <= SMALL_TABLE_ROWS
+        return sum(file.most for file in files) <= limits.SMALL_TABLE_ROWS
 
     @property
     def tiny(self) -> bool:
-        return self.rows <= TINY_ROWS
+        return self.rows <= limits.TINY_ROWS
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,7 @@ def replaced(
         old = keyed.under_keys(stored.frame)
     else:
         stored = stored.holding(groups, {stored_as: name for name, stored_as in keyed.keys})
-        if groups.local and stored.worth_locating and stored.rows <= MOST_LOCATED:
+        if groups.local and stored.worth_locating and stored.rows <= limits.LOCATED_ROWS:
             beside = LOCATED
         old = groups.of(keyed.under_keys(stored.located if beside else stored.frame), many=not stored.small)
     if change_below is not None:

@@ -14,15 +14,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.storage import limits
 from penstock.storage.arrow import collected, fits_arrow
 from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.frames import select, spark_frame
-from penstock.storage.interpreted import LITTLE_ROWS, running
+from penstock.storage.interpreted import running
 from penstock.storage.local_frame import is_local, on_driver, table_of
 from penstock.storage.patch import Places, places_in
 from penstock.storage.reader import FILE, PLACE
-from penstock.storage.zset import LOCAL_ROWS
 
 
 class Materialized:
@@ -47,7 +47,7 @@ class Materialized:
     @property
     def little(self) -> bool:
         """Whether it is so few rows that compiling a query of them would not pay."""
-        return self.table is not None and self.table.num_rows <= LITTLE_ROWS
+        return self.table is not None and self.table.num_rows <= limits.LITTLE_ROWS
 
     def any(self, column: str) -> bool:
         """Whether a boolean column is true anywhere."""
@@ -101,8 +101,8 @@ class Materializer:
             if table is not None:
                 return Materialized(frame, table)
             cached = self._cache(frame)
-            head = collected(cached.frame.limit(LOCAL_ROWS + 1))
-            if head.num_rows > LOCAL_ROWS:
+            head = collected(cached.frame.limit(limits.LOCAL_ROWS + 1))
+            if head.num_rows > limits.LOCAL_ROWS:
                 return cached
             self._cached.remove(cached.frame)
             cached.frame.unpersist()
@@ -125,4 +125,4 @@ def _collected_if_few(frame: DataFrame) -> pa.Table | None:
         if "maxResultSize" not in str(problem):
             raise
         return None
-    return table if table.num_rows <= LOCAL_ROWS else None
+    return table if table.num_rows <= limits.LOCAL_ROWS else None

@@ -18,7 +18,7 @@ from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.window import orderable
 from penstock.plan.operators import TopK, render
-from penstock.storage.apply import SMALL_TABLE_ROWS
+from penstock.storage import limits
 from penstock.storage.arrow import NotHere
 from penstock.storage.clock import left_to_spark
 from penstock.storage.frames import select
@@ -54,7 +54,7 @@ def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materia
         child = rules.evaluate(op.child, context, "post")
         candidates, small = plain_rows(child), child.small
     candidates = candidates.coalesce(1) if small else candidates
-    anew = Rows(layout.project(_first(op, candidates)), small=op.limit <= SMALL_TABLE_ROWS, light=stays)
+    anew = Rows(layout.project(_first(op, candidates)), small=op.limit <= limits.SMALL_TABLE_ROWS, light=stays)
     return replaced(layout, stored, None, anew, materializer)
 
 

@@ -37,6 +37,7 @@ from penstock.plan.operators import (
     column,
     render,
 )
+from penstock.storage import limits
 from penstock.storage.bounded import Span, exactly, superset
 from penstock.storage.local_frame import is_local
 from penstock.storage.lookup import Anywhere, Place, floored
@@ -64,9 +65,6 @@ _LONGEST = {
     "DAY": 86_400 * 10**6, "WEEK": 7 * 86_400 * 10**6, "MONTH": 31 * 86_400 * 10**6, "YEAR": 366 * 86_400 * 10**6,
 }  # fmt: skip
 """Microseconds that a unit has at most."""
-
-_MOST_KNOWN = 1_000
-"""Changed rows whose keys are taken as they are; of more, Spark finds those that really changed."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def touched(
         return None
     names, known = tuple(keys), change.known
     if change.small:  # more keys than really changed do no harm, they cost a little
-        if known is not None and known.num_rows <= _MOST_KNOWN and set(keys) <= set(known.column_names):
+        if known is not None and known.num_rows <= limits.KNOWN_KEYS and set(keys) <= set(known.column_names):
             return Touched(Materialized(change.frame.select(*keys), known.select(keys)), names)
         if reach is not None:
             return Touched(Materialized(change.frame.select(*keys), None), names, reach, values)

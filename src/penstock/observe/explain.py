@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.observe.listings import estimate, phases
+from penstock.observe.suggestions import for_table, next_step
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class Explanation:
     constructs: tuple[tuple[str, str], ...] = ()
     """What the query is made of, and how each is maintained."""
     last_refresh: str | None = None
+    advice: tuple[str, ...] = ()
+    """What could be done about it."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,6 +79,7 @@ class Explanation:
                 lines.append(f"    shared    with {', '.join(node.shared_with)}")
         if self.last_refresh:
             lines.append(f"  last refresh: {self.last_refresh}")
+        lines += [f"  advice: {sentence}" for sentence in self.advice]
         return "\n".join(lines)
 
     def verdict(self) -> str:
@@ -106,10 +110,11 @@ def explain(
     nodes: Iterable[NodeRecord],
     last: HistoryRecord | None = None,
     rows: Mapping[str, int] | None = None,
+    properties: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Explanation:
     """A view's nodes in words. The nodes are given, so that a view which was only planned can be explained too.
 
-    ``rows``: how many rows the nodes' tables hold.
+    ``rows``: how many rows the nodes' tables hold. ``properties``: of the tables that the view reads.
     """
     nodes = list(nodes)
 
@@ -153,4 +158,14 @@ def explain(
         tuple(explained),
         tuple(constructs),
         done,
+        _advice(world, view, last, properties or {}),
     )
+
+
+def _advice(
+    world: World, view: ViewRecord, last: HistoryRecord | None, properties: Mapping[str, Mapping[str, str]]
+) -> tuple[str, ...]:
+    steps = [next_step(view.reason_code), next_step(last.reason) if last is not None else None]
+    if view.incremental:
+        steps += [for_table(world.display_name(table), found) for table, found in properties.items()]
+    return tuple(dict.fromkeys(step for step in steps if step is not None))

@@ -25,7 +25,7 @@ from penstock.plan.check import non_deterministic
 from penstock.plan.operators import CHANGE
 from penstock.sql import emission
 from penstock.sql.query import parse_query
-from penstock.storage.delta_log import HistoryGone, Snapshot, files_exist
+from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
 from penstock.storage.frames import grouped, select
 from penstock.storage.reader import quoted, read_snapshot
 from penstock.storage.zset import WEIGHT, Rows, add, identity_of, plain_rows, weighted
@@ -156,8 +156,7 @@ def _input(spark: SparkSession, world: World, view: ViewRecord, key: str, consum
     name = world.display_name(key)
     try:
         snapshot = Snapshot(path, consumed.version)
-        if not files_exist(path, [file.path for file in snapshot.files]):
-            raise HistoryGone
+        check_files(snapshot)
     except HistoryGone:
         raise _NotVerified(f"version {consumed.version} of {name!r} is gone (VACUUM). Refresh the view first") from None
     if snapshot.table_id != consumed.table_id:

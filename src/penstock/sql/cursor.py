@@ -44,6 +44,8 @@ class Cursor:
             raise self.error(f"expected {what}")
         self.index += 1
         if self.at("."):
+            if any("/" in ahead.text for ahead in self.tokens[self.index + 1 : self.index + 2]):
+                raise self.error("a path is no name: register it first, with CREATE TABLE some_name LOCATION '..'")
             raise self.error("names have one part: Penstock's catalog has no schemas or databases")
         return unquote(token) if token.kind == "quoted" else token.text
 

@@ -11,7 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from penstock.errors import NotSupportedError, SqlError
+from penstock.errors import NotFoundError, NotSupportedError, SqlError
 from penstock.sql.determined import determine, is_open
 from penstock.sql.dialect import SparkSql
 from penstock.sql.event_time import rewrite_event_time, rewrite_windows, uses_event_time, uses_windows
@@ -134,6 +134,8 @@ def tables(tree: exp.Expr) -> Iterator[exp.Table]:
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Identifier) and not _is_cte(table):
             if table.args.get("db"):
+                if "/" in table.name:
+                    raise NotFoundError.of_path(table.name)
                 raise NotSupportedError(
                     f"{table.sql(dialect='spark')!r}: names have one part; Penstock's catalog has no schemas. "
                     "Register the table with CREATE TABLE .. LOCATION '..' and use that name."

@@ -97,7 +97,7 @@ class DropTable(Statement):
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a view's rows are to lie: PARTITIONED BY, CLUSTER BY and BUCKETS.
+    """Where a view's rows are to lie, PARTITIONED BY, CLUSTER BY and BUCKETS, and what else its table is made with.
 
     >>> str(Placement(partition=("day",), buckets=8))
     'PARTITIONED BY (day) BUCKETS 8'
@@ -106,6 +106,8 @@ class Placement:
     partition: tuple[str, ...] = ()
     cluster: tuple[str, ...] = ()
     buckets: int | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    """Delta's properties that the user set."""
 
     def __str__(self) -> str:
         parts = [f"PARTITIONED BY ({', '.join(self.partition)})" if self.partition else ""]
@@ -116,7 +118,8 @@ class Placement:
     @classmethod
     def read(cls, kept: Mapping[str, Any]) -> Placement:
         """From what ``dataclasses.asdict`` made of it, maybe by way of JSON."""
-        return cls(tuple(kept.get("partition", ())), tuple(kept.get("cluster", ())), kept.get("buckets"))
+        properties = tuple((str(name), str(value)) for name, value in kept.get("properties", ()))
+        return cls(tuple(kept.get("partition", ())), tuple(kept.get("cluster", ())), kept.get("buckets"), properties)
 
 
 ANYWHERE = Placement()

@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from penstock.errors import PenstockError
+from penstock.storage import limits
 from penstock.storage.clock import phase
 from penstock.storage.compact import FILES_OF_A_TIER, compact
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.frames import spark_frame
 from penstock.storage.local_apply import (
-    LOCAL_TABLE_ROWS,
     added_rows,
     can_tell,
     fit_here,
@@ -52,12 +52,6 @@ from penstock.storage.view_table import Shape, commit, discard, rows_in, write_f
 from penstock.storage.zset import WEIGHT, copies, not_matching
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
-
-SMALL_TABLE_ROWS = 50_000
-"""Rows of a table that is written anew rather than searched for what to replace."""
-MOST_LOCATED = 1_000_000
-"""Rows to be removed whose places are collected; of more, only the files are."""
-
 
 Measured = Callable[[], Mapping[str, float]]
 """By strategy, how many times as long as expected it took the last time; asked only where there is a choice."""
@@ -90,10 +84,10 @@ def _written(
     """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
         strategy, plan, adds = "APPEND", Patch(), _write(spark, before, [], change, epoch)
-    elif before.rows <= SMALL_TABLE_ROWS or not can_locate(before):
+    elif before.rows <= limits.SMALL_TABLE_ROWS or not can_locate(before):
         strategy, plan = "OVERWRITE", Patch(rewritten=list(before.files))
         adds = _write(spark, before, plan.rewritten, change, epoch)
-    elif change.deleted > MOST_LOCATED:
+    elif change.deleted > limits.LOCATED_ROWS:
         strategy, plan = "REWRITE", Patch(rewritten=touched_files(spark, before, change))
         adds = _write(spark, before, plan.rewritten, change, epoch)
     else:
@@ -116,7 +110,7 @@ def replace_all(
     """Replace the whole content of the table, and what it is like if a ``shape`` is given."""
     with phase("writing"):
         placer, local = Placer.of(shape or before, keys), table_of(rows)
-        if local is not None and placer.by_hand and local.num_rows <= LOCAL_TABLE_ROWS:
+        if local is not None and placer.by_hand and local.num_rows <= limits.LOCAL_TABLE_ROWS:
             adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, epoch)
         else:
             adds = write_files(placer.spread(spark_frame(rows)), before.path, epoch, placer.placement.partition)
@@ -157,7 +151,7 @@ def _write(
     placer = Placer.of(before, change.keys)
     if change.local is not None and placer.by_hand:
         told = change.keys if change.keys is not None else [c for c in change.local.column_names if c != WEIGHT]
-        if not replaced or (can_tell(change.local, told) and fit_here(replaced, LOCAL_TABLE_ROWS)):
+        if not replaced or (can_tell(change.local, told) and fit_here(replaced, limits.LOCAL_TABLE_ROWS)):
             added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)  # which checks what goes
             return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, epoch)
@@ -187,7 +181,7 @@ def _write_found(
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
     placer = Placer.of(before, change.keys)
-    if change.local is not None and placer.by_hand and fit_here(replaced, LOCAL_TABLE_ROWS):
+    if change.local is not None and placer.by_hand and fit_here(replaced, limits.LOCAL_TABLE_ROWS):
         added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
         return write_table(placer.sorted(rows), before.path, epoch)

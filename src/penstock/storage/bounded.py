@@ -15,11 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.storage import limits
 from penstock.storage.reader import quoted
-
-MOST_VALUES = 500
-MOST_COMBINATIONS = 20
-"""Keys of several columns that are told by a condition."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def exactly(keys: pa.Table) -> str | None:
         condition = _one_of(keys.column(0), quoted(keys.column_names[0]))
         missing = f" OR {quoted(keys.column_names[0])} IS NULL" if keys.column(0).null_count else ""
         return None if condition is None else f"({condition}{missing})"
-    if keys.num_rows > MOST_COMBINATIONS or not all(_is_bounded(t, _LISTED) for t in keys.schema.types):
+    if keys.num_rows > limits.CONDITION_COMBINATIONS or not all(_is_bounded(t, _LISTED) for t in keys.schema.types):
         return None
     columns = [_literals(column) for column in keys.columns]
     if any(literals is None for literals in columns):
@@ -86,7 +83,7 @@ def _one_of(values: pa.ChunkedArray, column: str) -> str | None:
     if not _is_bounded(values.type, _LISTED):
         return None
     distinct = pc.unique(values).drop_null()
-    literals = _literals(distinct) if len(distinct) <= MOST_VALUES else None
+    literals = _literals(distinct) if len(distinct) <= limits.CONDITION_VALUES else None
     if literals is None:
         return None
     return f"{column} IN ({', '.join(literals)})" if literals else "false"

@@ -23,9 +23,10 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from penstock.storage import limits
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import unique_id
-from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, files_exist, read_commits
+from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, check_files, files_exist, read_commits
 from penstock.storage.frames import select
 from penstock.storage.local_changes import read_locally
 from penstock.storage.local_frame import on_driver
@@ -46,7 +47,6 @@ class Change:
     """The rows, consolidated, if they were read on the driver."""
 
 
-_SMALL_BYTES = 256 * 1024
 NOTHING = Change("NONE", None, append_only=True)
 
 
@@ -101,11 +101,12 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
     if all(not _data(c.removes) for c in changing) and not any(
         a.get("deletionVector") for c in changing for a in c.adds
     ):
-        added = [a["path"] for c in changing for a in _data(c.adds)]
-        if files_exist(after.path, added) and (after.plain or set(added) <= {f.path for f in after.files}):
+        actions = [a for c in changing for a in _data(c.adds)]
+        added = [str(a["path"]) for a in actions]
+        if files_exist(after.path, actions) and (after.plain or set(added) <= {f.path for f in after.files}):
             rows = weighted(read_files(spark, after, added, columns), 1)
             return Change("APPEND", rows, append_only=True, small=_is_small(changing))
-    if _has_feed(before, commits) and _has_short_vectors(changing) and files_exist(after.path, _feed_files(changing)):
+    if _has_feed(before, commits) and _has_short_vectors(changing) and files_exist(after.path, _feed_actions(changing)):
         moved(read=sum(int(a.get("size") or 0) for c in changing for a in (c.changes or _data(c.adds + c.removes))))
         return Change("FEED", _read_feed(spark, before, after, columns), small=_is_small(changing))
     return _read_files(spark, before, after, changing, columns)
@@ -144,7 +145,7 @@ def _has_short_vectors(changing: Sequence[Commit]) -> bool:
 
 def _is_small(commits: Sequence[Commit]) -> bool:
     actions = [a for c in commits for a in (c.changes or _data(c.adds + c.removes))]
-    return all("size" in a for a in actions) and sum(a["size"] for a in actions) <= _SMALL_BYTES
+    return all("size" in a for a in actions) and sum(a["size"] for a in actions) <= limits.SMALL_CHANGE_BYTES
 
 
 def _data(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -156,9 +157,9 @@ def _feed_is_on(before: Snapshot, commits: Sequence[Commit]) -> bool:
     return all(c.get("delta.enableChangeDataFeed", "false").lower() == "true" for c in configurations)
 
 
-def _feed_files(changing: Sequence[Commit]) -> list[str]:
-    """The files that the feed is read from: a commit's change files, else the files it added and removed."""
-    return [str(a["path"]) for c in changing for a in (c.changes or _data(c.adds + c.removes))]
+def _feed_actions(changing: Sequence[Commit]) -> list[dict[str, Any]]:
+    """What the feed is read from: a commit's change files, else the files it added and removed."""
+    return [a for c in changing for a in (c.changes or _data(c.adds + c.removes))]
 
 
 def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> DataFrame:
@@ -178,11 +179,12 @@ def _read_files(
 ) -> Change:
     """Files that came and went in between cancel; a vector is part of a file's identity."""
     balance: dict[tuple[str, str], int] = {}
+    named: dict[tuple[str, str], dict[str, Any]] = {}
     for commit in changing:
         for sign, actions in ((1, commit.adds), (-1, commit.removes)):
             for action in _data(actions):
                 identity = (str(action["path"]), unique_id(action.get("deletionVector")))
-                balance[identity] = balance.get(identity, 0) + sign
+                balance[identity], named[identity] = balance.get(identity, 0) + sign, action
     added = [path for (path, _), sign in balance.items() if sign > 0]
     removed = [path for (path, _), sign in balance.items() if sign < 0]
     if not added and not removed:
@@ -193,7 +195,7 @@ def _read_files(
         old, new = {f.path for f in before.files}, {f.path for f in after.files}
         if not set(removed) <= old or not set(added) <= new:
             return _compare(spark, before, after, columns)
-    if not files_exist(after.path, added + removed):
+    if not files_exist(after.path, [named[identity] for identity, sign in balance.items() if sign]):
         return _compare(spark, before, after, columns)
     stayed = set(added) & set(removed) if before.plain and after.plain else set()
     parts = [
@@ -218,9 +220,7 @@ def _read_vectors(
 
 def _compare(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
     """The two versions against each other; the last resort, since it reads both."""
-    for snapshot in (before, after):
-        if not files_exist(snapshot.path, [file.path for file in snapshot.files]):
-            raise HistoryGone(f"files of version {snapshot.version} of {snapshot.path!r} are gone (VACUUM)")
+    check_files(before)
     rows = weighted(read_snapshot(spark, before, columns), -1).unionAll(
         weighted(read_snapshot(spark, after, columns), 1)
     )

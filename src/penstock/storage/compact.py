@@ -15,17 +15,16 @@ from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
+from penstock.storage import limits
 from penstock.storage.arrow import fits_arrow
 from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
-from penstock.storage.local_apply import LOCAL_TABLE_ROWS, live_rows
+from penstock.storage.local_apply import live_rows
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
 from penstock.storage.view_table import commit, discard, write_files, write_table
 
 FILES_OF_A_TIER = 10
-MOST_ROWS = 1_000_000
-"""Files with more rows than this are left alone."""
 
 
 def worth_merging(files: Sequence[DataFile], buckets: int = 1) -> list[DataFile]:
@@ -43,7 +42,7 @@ def worth_merging(files: Sequence[DataFile], buckets: int = 1) -> list[DataFile]
     """
     tiers: dict[tuple[str, int], list[DataFile]] = defaultdict(list)
     for file in files:
-        if file.rows is not None and file.rows <= MOST_ROWS:
+        if file.rows is not None and file.rows <= limits.COMPACTED_ROWS:
             tiers[str(partition_of(unquote(file.path))), len(str(file.rows))].append(file)
     return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER * buckets for file in tier]
 
@@ -67,7 +66,7 @@ def _merged(
 ) -> list[AddAction]:
     schema = schema_of(table)
     count = sum(file.rows or 0 for file in files)
-    if count <= LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
+    if count <= limits.LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
         return write_table(placer.sorted(rows), table.path, epoch)
     frame = read_files(spark, table, [file.path for file in files])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
@@ -19,12 +20,11 @@ from pyarrow import fs
 from pyroaring import BitMap64
 
 from penstock.errors import SourceError
+from penstock.storage import limits
 from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, words_for
-from penstock.storage.log_replay import TableState, UnknownLog, read_state, read_vectors
+from penstock.storage.log_replay import TableState, UnknownLog, read_partitions, read_state, read_vectors
 
 _UNKNOWN_ROWS = 10_000_000
-_MOST_WORDS = 4_000_000
-"""The longest vectors that are sent to every executor, in words of 64 rows: some 250 million rows of files."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 PARTITIONED = "penstock.partitioned"
 """The property of a table whose files lie in folders that name their partitions."""
@@ -91,10 +91,18 @@ class Snapshot:
                 raise HistoryGone(f"version {version} of {path!r} cannot be read: {problem}") from None
             raise SourceError(f"the Delta table at {path!r} cannot be read: {problem}") from None
         self.version: int = self._table.version()
+        self._fingerprints: dict[int, str | None] = {}
 
     @cached_property
     def table_id(self) -> str:
         return str(self._table.metadata().id)
+
+    def fingerprint(self, version: int | None = None) -> str | None:
+        """What the commit of this version, or of an earlier one, was; None when it is no longer in the log."""
+        wanted = self.version if version is None else version
+        if wanted not in self._fingerprints:
+            self._fingerprints[wanted] = _fingerprint(self.path, wanted)
+        return self._fingerprints[wanted]
 
     @cached_property
     def schema_json(self) -> str:
@@ -149,9 +157,34 @@ class Snapshot:
             return False
         if self.partition_columns and PARTITIONED not in self.configuration:
             return False  # only of our own tables we know that the folders say what the log says
-        if sum(map(words_for, self.deleted.values())) > _MOST_WORDS:
+        if any(is_elsewhere(file.path) for file in self.files):
+            return False
+        if sum(map(words_for, self.deleted.values())) > limits.VECTOR_WORDS:
             return False
         return not self.deleted or self.told_by_name
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether what its files hold and its log says is all that a Delta reader goes by; see ``columns``."""
+        features = set(self._table.protocol().reader_features or ())
+        return features <= _PLAIN_FEATURES | {"columnMapping"} and not any(is_elsewhere(f.path) for f in self.files)
+
+    def partition_value(self, file: str, column: str) -> pa.Scalar:
+        """The value of a partition column for a file."""
+        return self.bounds.column(f"partition.{column}")[self._numbers[file]]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The place of each file among ``bounds``."""
+        return {path: number for number, path in enumerate(self.bounds.column("path").to_pylist())}
+
+    @cached_property
+    def partition_texts(self) -> dict[str, dict[str, str | None]]:
+        """What the log says of each file's partition, word for word."""
+        try:
+            return read_partitions(*filesystem_of(self.path), self.version)
+        except UnknownLog as problem:
+            raise HistoryGone(f"version {self.version} of {self.path!r} cannot be read: {problem}") from None
 
     @cached_property
     def told_by_name(self) -> bool:
@@ -172,7 +205,10 @@ class Snapshot:
         try:
             return _read_vectors(filesystem, root, read_vectors(filesystem, root, self.version))
         except UnknownLog:
-            return self._deleted_by_delta_rs()
+            try:
+                return self._deleted_by_delta_rs()
+            except (DeltaError, OSError) as problem:
+                raise HistoryGone(f"a deletion vector of {self.path!r} cannot be read: {problem}") from None
         except FileNotFoundError as problem:
             raise HistoryGone(f"a deletion vector of {self.path!r} is gone: {problem}") from None
 
@@ -255,7 +291,11 @@ def version_at(path: str, moment: datetime) -> int:
         table.load_as_version(moment)
     except (DeltaError, OSError) as problem:
         raise HistoryGone(f"the version of {path!r} at {moment} is not known: {problem}") from None
-    return int(table.version())
+    version = int(table.version())
+    # For a time before the first version delta-rs gives the first.
+    if version == 0 and any(commit.made_at > moment.timestamp() * 1000 for commit in read_commits(path, -1, 0)):
+        raise HistoryGone(f"{path!r} had no version at {moment}")
+    return version
 
 
 @dataclass(frozen=True)
@@ -268,6 +308,8 @@ class Commit:
     changes: tuple[dict[str, Any], ...]
     """Files of the change data feed."""
     metadata: dict[str, Any] | None
+    made_at: int = 0
+    """In milliseconds, as far as the commit says so."""
 
     @property
     def changed(self) -> bool:
@@ -292,15 +334,53 @@ def read_commits(path: str, since: int, until: int) -> list[Commit]:
                 tuple(a["remove"] for a in actions if "remove" in a),
                 tuple(a["cdc"] for a in actions if "cdc" in a),
                 next((a["metaData"] for a in actions if "metaData" in a), None),
+                next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
             )
         )
     return commits
 
 
-def files_exist(path: str, files: list[str]) -> bool:
+_TELLING = 64 * 1024
+"""Bytes of a commit that tell it from others: they hold its time, and names that no other commit gives to files."""
+
+
+def _fingerprint(path: str, version: int) -> str | None:
+    """What tells a commit from another of the same number; None when the log no longer holds it.
+
+    A table that is put back from a backup has the id of before, and comes to the same versions when it is written.
+    """
     filesystem, root = filesystem_of(path)
-    infos = filesystem.get_file_info([f"{root}/{unquote(file)}" for file in files])
+    try:
+        with filesystem.open_input_file(f"{root}/_delta_log/{version:020d}.json") as file:
+            return sha256(str(file.size()).encode() + file.read(_TELLING)).hexdigest()[:32]
+    except FileNotFoundError:
+        return None
+
+
+def files_exist(path: str, actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the files that some actions name are there, with their deletion vectors."""
+    filesystem, root = filesystem_of(path)
+    vectors = [stored_at(dict(a["deletionVector"])) for a in actions if a.get("deletionVector")]
+    files = {str(a["path"]) for a in actions} | {quote(vector) for vector in vectors if vector is not None}
+    infos = filesystem.get_file_info([_place(root, file) for file in files])
     return all(info.type == fs.FileType.File for info in infos)
+
+
+def check_files(snapshot: Snapshot) -> None:
+    """``HistoryGone`` unless all files of a version are there."""
+    there = files_exist(snapshot.path, [{"path": file.path} for file in snapshot.files])
+    if not there:
+        raise HistoryGone(f"files of version {snapshot.version} of {snapshot.path!r} are gone (VACUUM)")
+
+
+def is_elsewhere(file: str) -> bool:
+    """Whether a file of the log lies outside of its table, as those of a shallow clone do."""
+    return file.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", file) is not None
+
+
+def _place(root: str, file: str) -> str:
+    place = unquote(file)
+    return f"{root}/{place}" if not is_elsewhere(file) else re.sub("^file:/+", "/", place)
 
 
 def filesystem_of(path: str) -> tuple[fs.FileSystem, str]:

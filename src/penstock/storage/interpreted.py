@@ -13,12 +13,6 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
-LITTLE_ROWS = 10_000
-"""Rows of a change that are faster interpreted than compiled."""
-
-LIGHT_ROWS = 50_000
-"""Rows on the driver that are looked at for it."""
-
 _SETTINGS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 

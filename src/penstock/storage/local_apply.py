@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import InternalError
+from penstock.storage import limits
 from penstock.storage.arrow import loosened, nullable
 from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.deletion_vectors import as_bits
@@ -25,16 +26,10 @@ from penstock.storage.mismatch import check_removed
 from penstock.storage.reader import schema_of
 from penstock.storage.zset import WEIGHT
 
-LOCAL_TABLE_ROWS = 4_000_000
-"""Rows that are written again on the driver."""
-
-_LOCAL_BYTES = 64 * 1024 * 1024
-"""Of files that are read for it."""
-
 
 def fit_here(files: Sequence[DataFile], rows: int) -> bool:
     """Whether files are small enough to be written again on the driver; ``rows`` are how many that may be."""
-    return sum(file.most for file in files) <= rows and sum(file.size for file in files) <= _LOCAL_BYTES
+    return sum(file.most for file in files) <= rows and sum(file.size for file in files) <= limits.LOCAL_TABLE_BYTES
 
 
 def added_rows(change: pa.Table) -> pa.Table:

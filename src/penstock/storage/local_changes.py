@@ -2,7 +2,7 @@
 
 Commit by commit: the change feed's files where a commit has some; else the files that it added (+1) and removed (-1),
 and of a file that got another deletion vector just the rows that the vectors differ in. What is not simple (nested
-types, partitions, columns that a file lacks, old calendars) or not small is left to Spark.
+types, columns that a file lacks, old calendars) or not small is left to Spark.
 """
 
 from __future__ import annotations
@@ -16,21 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from penstock.storage.arrow import settled
-from penstock.storage.arrow_types import to_arrow_schema
+from penstock.storage import limits
 from penstock.storage.clock import left_to_spark, moved
-from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, vectors_of
+from penstock.storage.columns import Columns
+from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, is_elsewhere, vectors_of
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
 from penstock.storage.zset import WEIGHT, narrowed
-
-MOST_ROWS = 2_000_000
-"""Changed rows that are read here."""
-
-_MOST_BYTES, _MOST_READ = 256 * 1024 * 1024, 2 * 1024**3
-"""Of rows that are held, and of columns that are read for them, uncompressed."""
-
-_MANY = f"more than {MOST_ROWS:,} rows, or too many bytes"
 
 _CHANGE_TYPE = "_change_type"
 _ADDED = ("insert", "update_postimage")
@@ -40,7 +32,7 @@ def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[s
     """The consolidated change of these commits, as columns and weight; None when Spark must read it."""
     try:
         schema = plain_schema(after, columns)
-        reading = _Reading(after, to_arrow_schema(schema, timezone="UTC"), has_times(schema))
+        reading = _Reading(after, Columns(after, schema), has_times(schema), not any(c.metadata for c in commits))
         for commit in commits:
             reading.read(commit)
         if all(weight > 0 for _, weight in reading.parts):
@@ -52,9 +44,11 @@ def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[s
 
 
 class _Reading:
-    def __init__(self, table: Snapshot, schema: pa.Schema, times: bool):
+    def __init__(self, table: Snapshot, columns: Columns, times: bool, settled: bool):
+        """``settled``: the table's columns and partitions are the same throughout."""
         self._filesystem, self._root = filesystem_of(table.path)
-        self._schema = schema
+        self._settled = settled
+        self._columns = columns
         self._times = times
         self._rows = self._bytes = self._held = 0
         self.parts: list[tuple[pa.Table, int]] = []
@@ -72,61 +66,61 @@ class _Reading:
         none = BitMap64()
         for path in added.keys() & removed.keys():
             before, now = old.get(path, none), new.get(path, none)
-            self._places(path, now - before, -1)
-            self._places(path, before - now, 1)
+            self._places(added[path], now - before, -1)
+            self._places(added[path], before - now, 1)
         for path in removed.keys() - added.keys():
-            self._whole(path, removed[path], old.get(path, none), -1)
+            self._whole(removed[path], old.get(path, none), -1)
         for path in added.keys() - removed.keys():
-            self._whole(path, added[path], new.get(path, none), 1)
+            self._whole(added[path], new.get(path, none), 1)
 
     def total(self) -> pa.Table:
         tables = [rows.append_column(WEIGHT, pa.array(np.full(len(rows), weight))) for rows, weight in self.parts]
-        empty = pa.schema([*self._schema, pa.field(WEIGHT, pa.int64())]).empty_table()
+        empty = pa.schema([*self._columns.arrow, pa.field(WEIGHT, pa.int64())]).empty_table()
         return pa.concat_tables([empty, *tables]).combine_chunks()
 
     def _feed(self, action: dict[str, Any]) -> None:
-        rows = self._read(self._open(action), None, [*self._schema.names, _CHANGE_TYPE])
+        rows = self._read(self._open(action), None, [_CHANGE_TYPE])
         added = pa.compute.is_in(rows.column(_CHANGE_TYPE), value_set=pa.array(_ADDED))
         for weight, kept in ((1, added), (-1, pa.compute.invert(added))):
-            self._keep(rows.select(self._schema.names).filter(kept), weight)
+            self._keep(rows.filter(kept), action, weight)
 
-    def _whole(self, path: str, action: dict[str, Any], hidden: BitMap64, weight: int) -> None:
+    def _whole(self, action: dict[str, Any], hidden: BitMap64, weight: int) -> None:
         file = self._open(action)
-        if file.metadata.num_rows - len(hidden) > MOST_ROWS:
-            raise NotHere(_MANY)
-        rows = self._read(file, None, self._schema.names)
+        if file.metadata.num_rows - len(hidden) > limits.CHANGE_ROWS:
+            raise _too_many()
+        rows = self._read(file, None)
         if hidden:
             mask = np.ones(len(rows), dtype=np.bool_)
             mask[np.array(hidden, dtype=np.int64)] = False
             rows = rows.filter(pa.array(mask))
-        self._keep(rows, weight)
+        self._keep(rows, action, weight)
 
-    def _places(self, path: str, places: BitMap64, weight: int) -> None:
+    def _places(self, action: dict[str, Any], places: BitMap64, weight: int) -> None:
         """The rows at some places, from the row groups that hold them."""
         if not places:
             return
-        if len(places) > MOST_ROWS:
-            raise NotHere(_MANY)
-        file = self._open({"path": path})
+        if len(places) > limits.CHANGE_ROWS:
+            raise _too_many()
+        file = self._open(action)
         wanted = np.array(places, dtype=np.int64)
         begin = 0
         for group in range(file.metadata.num_row_groups):
             length = file.metadata.row_group(group).num_rows
             here = wanted[(wanted >= begin) & (wanted < begin + length)] - begin
             if len(here):
-                self._keep(self._read(file, group, self._schema.names).take(pa.array(here)), weight)
+                self._keep(self._read(file, group).take(pa.array(here)), action, weight)
             begin += length
 
     def _open(self, action: dict[str, Any]) -> pq.ParquetFile:
-        if action.get("partitionValues"):
-            raise NotHere("a partitioned table")
         path = str(action["path"])
+        if is_elsewhere(path):
+            raise NotHere("a file of another table")
         moved(read=action.get("size") or self._filesystem.get_file_info(f"{self._root}/{unquote(path)}").size)
         return opened(self._filesystem, self._root, path, times=self._times)
 
-    def _read(self, file: pq.ParquetFile, group: int | None, columns: Sequence[str]) -> pa.Table:
-        if not set(columns) <= set(file.schema_arrow.names):
-            raise NotHere("a file lacks a column")
+    def _read(self, file: pq.ParquetFile, group: int | None, more: Sequence[str] = ()) -> pa.Table:
+        self._columns.check(file)
+        columns = {*self._columns.in_files, *more}
         groups = range(file.metadata.num_row_groups) if group is None else [group]
         size = 0
         for number in groups:
@@ -134,14 +128,20 @@ class _Reading:
             parts = (chunks.column(i) for i in range(chunks.num_columns))
             size += sum(c.total_uncompressed_size for c in parts if c.path_in_schema in columns)
         self._bytes += size
-        if size > _MOST_BYTES or self._bytes > _MOST_READ:
-            raise NotHere(_MANY)
-        found: pa.Table = settled(file.read_row_groups(list(groups), columns=list(columns), use_threads=True))
-        return found
+        if size > limits.CHANGE_BYTES or self._bytes > limits.CHANGE_BYTES_READ:
+            raise _too_many()
+        return self._columns.read(file, groups, more)
 
-    def _keep(self, rows: pa.Table, weight: int) -> None:
+    def _keep(self, rows: pa.Table, action: dict[str, Any], weight: int) -> None:
         self._rows, self._held = self._rows + len(rows), self._held + rows.nbytes
-        if self._rows > MOST_ROWS or self._held > _MOST_BYTES:
-            raise NotHere(_MANY)
+        if self._rows > limits.CHANGE_ROWS or self._held > limits.CHANGE_BYTES:
+            raise _too_many()
         if len(rows):
-            self.parts.append((rows.select(self._schema.names).cast(self._schema), weight))
+            # Delta leaves NULLs out where a file is removed. Files of other partitions only go with other columns.
+            told = action.get("partitionValues")
+            constants = self._columns.constants(told or {}, missing=told is not None and self._settled)
+            self.parts.append((self._columns.complete(rows, constants), weight))
+
+
+def _too_many() -> NotHere:
+    return NotHere(f"more than {limits.CHANGE_ROWS:,} rows, or too many bytes")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from penstock.storage import limits
 from penstock.storage.arrow import NotHere
 
 _WIDEST = 38
@@ -14,8 +15,6 @@ _INTERMEDIATE = (38, 39)
 """Digits behind the point that Spark first rounds to: one more since Spark 4. Where it would matter, Spark is asked."""
 
 _LEAST_SCALE = 6
-_MOST_ROWS = 10_000
-"""They are divided one by one."""
 
 
 def quotient(left: pa.Array, right: pa.Array, *, loss: bool = True) -> pa.Array:
@@ -93,7 +92,7 @@ def _checked(number: int, to: pa.DataType) -> int:
 
 def _few(values: pa.Array) -> list[int | None]:
     """Decimals as the whole numbers that are stored."""
-    if len(values) > _MOST_ROWS:
+    if len(values) > limits.DECIMAL_ROWS:
         raise NotHere
     halves = np.frombuffer(values.buffers()[1], np.dtype([("low", "<u8"), ("high", "<i8")]))
     here = halves[values.offset : values.offset + len(values)]

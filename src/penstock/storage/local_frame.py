@@ -20,11 +20,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
 
 from penstock.sql.dialect import SparkSql
-from penstock.storage import local_conditions, local_expressions, local_texts, local_times  # noqa: F401 - their rules
+from penstock.storage import limits, local_conditions, local_expressions, local_texts, local_times  # noqa: F401 - their rules
 from penstock.storage.arrow import NotHere, collected, fits_arrow, nullable
 from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.clock import left_to_spark, phase
-from penstock.storage.interpreted import LITTLE_ROWS, running
+from penstock.storage.interpreted import running
 from penstock.storage.local_aggregates import aggregated
 from penstock.storage.local_groups import Groups, Numbers, consolidated, ranks, whole
 from penstock.storage.local_joins import join_of
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 
 _AT = "__at"
-_MOST_ASKED = 100_000
-"""Rows for which single values are asked of Spark; of more, Spark gets all that follows."""
+_UTC = ("UTC", "Etc/UTC", "Z")
 
 
 def on_driver(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
@@ -322,7 +321,7 @@ class Local:
         """Values by Spark, row by row."""
         for text in texts:
             left_to_spark(text)
-        if self.table.num_rows > _MOST_ASKED or any(_AT in text for text in texts):
+        if self.table.num_rows > limits.ASKED_ROWS or any(_AT in text for text in texts):
             raise NotHere
         numbered = self.table.append_column(_AT, pa.array(np.arange(self.table.num_rows)))
         frame = self.sparkSession.createDataFrame(
@@ -337,7 +336,7 @@ class Local:
         if not self.table.num_rows:
             return [pa.nulls(0, field.type) for field in to_arrow_schema(schema, timezone="UTC")][1:]
         try:
-            with running(self.sparkSession, interpreted=self.table.num_rows <= LITTLE_ROWS):
+            with running(self.sparkSession, interpreted=self.table.num_rows <= limits.LITTLE_ROWS):
                 found = collected(asked)
         except (PySparkException, Py4JJavaError):  # a condition that comes later may spare some rows the error
             raise NotHere from None

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.storage import limits
 from penstock.storage.arrow import NotHere
 from penstock.storage.local_types import has_floats
 
@@ -22,9 +23,6 @@ _LONGEST = 18
 """Digits of decimals that fit into 64 bits."""
 
 _WIDEST, _ROOM = 2**61, 2**62
-
-MOST_PAIRS = 4_000_000
-"""Pairs that a join on the driver may make."""
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
@@ -251,7 +249,7 @@ def pairs(
     """
     mine, theirs = sizes
     if not left:
-        if mine * theirs > MOST_PAIRS:
+        if mine * theirs > limits.JOINED_PAIRS:
             raise NotHere
         return np.repeat(np.arange(mine), theirs), np.tile(np.arange(theirs), mine)
     both = [pa.concat_arrays([a, b]) for a, b in zip(left, right, strict=True)]
@@ -268,7 +266,7 @@ def pairs(
     begin = np.searchsorted(sorted_codes, number[:mine][here], "left")
     times = np.searchsorted(sorted_codes, number[:mine][here], "right") - begin
     total = int(times.sum())
-    if total > MOST_PAIRS:
+    if total > limits.JOINED_PAIRS:
         raise NotHere
     within = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
     return np.repeat(here, times), order[np.repeat(begin, times) + within]

@@ -55,6 +55,13 @@ def read_vectors(filesystem: fs.FileSystem, root: str, version: int) -> dict[str
     return {path: add["deletionVector"] for path, add in live.items() if add.get("deletionVector")}
 
 
+def read_partitions(filesystem: fs.FileSystem, root: str, version: int) -> dict[str, dict[str, str | None]]:
+    """The values of the partition columns that the log gives a version's files, by their path."""
+    checkpoint, commits = _read(filesystem, root, version, ["add.path", "add.partitionValues"])
+    live = _live(_checkpointed(checkpoint, "add"), commits)
+    return {path: add.get("partitionValues") or {} for path, add in live.items()}
+
+
 def _read(
     filesystem: fs.FileSystem, root: str, version: int, columns: Sequence[str]
 ) -> tuple[pa.Table | None, list[Action]]:

@@ -38,7 +38,7 @@ def can_write(path: str) -> bool:
     return isinstance(filesystem_of(path)[0], fs.LocalFileSystem)
 
 
-def put(path: str, version: int, actions: Sequence[Action]) -> None:
+def put(path: str, version: int, actions: Sequence[Action], *, checkpoint_every: int | None = None) -> None:
     """Make a version of these actions, or raise ``VersionTaken``; nothing else is left behind."""
     points.reached(points.COMMIT)
     log = f"{filesystem_of(path)[1]}/_delta_log"
@@ -52,7 +52,7 @@ def put(path: str, version: int, actions: Sequence[Action]) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(draft)
-    if version % CHECKPOINT_EVERY == 0:
+    if version % (checkpoint_every or CHECKPOINT_EVERY) == 0:
         _make_checkpoint(path, version)
 
 

@@ -19,30 +19,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.types import StringType, StructType
 
-from penstock.storage.arrow import loosened, settled, settled_type
+from penstock.storage import limits
+from penstock.storage.arrow import settled, settled_type
 from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.clock import left_to_spark, moved
+from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
 from penstock.storage.reader import FILE, PLACE
-
-LEAST_ROWS = 50_000
-"""Rows of a table that are all read as fast."""
-
-MOST_ROWS = 50_000_000
-"""Rows that one machine should not be asked to look through."""
-
-MOST_FOUND = 2_000_000
-MOST_KEYS = 2_000_000
-_MOST_BYTES = 512 * 1024 * 1024
-"""Of rows that are found."""
-
-_MOST_COMBINATIONS = 50_000_000
-"""Combinations of the keys' values that are told by a bit each."""
-
-_FEW_VALUES = 1_000
-"""Values that Arrow finds by a hash table which it makes anew for every batch."""
 
 _BATCH = 65_536
 
@@ -100,7 +85,8 @@ def look_up(
     """
     files = table.files if files is None else files
     rows = sum(file.most for file in files)
-    if not (LEAST_ROWS if least is None else least) <= rows <= MOST_ROWS or not 0 < sought.keys.num_rows <= MOST_KEYS:
+    least = limits.LOOKUP_LEAST_ROWS if least is None else least
+    if not least <= rows <= limits.LOOKUP_MOST_ROWS or not 0 < sought.keys.num_rows <= limits.LOOKUP_KEYS:
         return None
     try:
         schema = plain_schema(table, columns, structs=True)
@@ -112,22 +98,23 @@ def look_up(
 
 def can_look_through(rows: int) -> bool:
     """Whether a table of that many rows is worth it."""
-    return LEAST_ROWS <= rows <= MOST_ROWS
+    return limits.LOOKUP_LEAST_ROWS <= rows <= limits.LOOKUP_MOST_ROWS
 
 
 class _Search:
     def __init__(self, table: Snapshot, schema: StructType, sought: Sought, located: bool):
         self._filesystem, self._root = filesystem_of(table.path)
         self._table = table
-        self._wanted = schema
-        self._stored = to_arrow_schema(schema, timezone="UTC")
+        self._wanted = Columns(table, schema)
         places = [pa.field(FILE, pa.string()), pa.field(PLACE, pa.int64())] if located else []
-        self._schema = pa.schema([*self._stored, *places])
+        self._schema = pa.schema([*self._wanted.arrow, *places])
         self._located = located
         compared = plain_schema(table, [place.column for place in sought.places.values()])
-        self._keys = _Keys(sought, to_arrow_schema(compared, timezone="UTC"))
+        self._compared = Columns(table, StructType(list({field.name: field for field in compared.fields}.values())))
+        self._keys = _Keys(sought, to_arrow_schema(compared, timezone="UTC"), self._compared)
         self._times = has_times(schema) or has_times(compared)
-        self._texts = [f.name for f in compared.fields if isinstance(f.dataType, StringType)]
+        texts = [f.name for f in compared.fields if isinstance(f.dataType, StringType)]
+        self._texts = [stored for stored in map(self._compared.stored_as, texts) if stored is not None]
         self._lock = Lock()
         self._found = self._bytes = self._held = 0
 
@@ -139,17 +126,20 @@ class _Search:
         return pa.concat_tables([self._schema.empty_table(), *parts]).combine_chunks()
 
     def _groups(self, file: DataFile) -> Iterator[_Group]:
-        """The row groups of a file that can hold a key."""
+        """The row groups of a file that can hold a key; the file is not opened if its partition has none."""
+        constants = self._compared.constants_of(self._table, file.path)
+        if not self._keys.may_be_of(constants):
+            return
         opened_file = opened(self._filesystem, self._root, file.path, times=self._times)
-        if not set(self._wanted.names) <= set(opened_file.schema_arrow.names):
-            raise NotHere
+        self._wanted.check(opened_file)
+        self._compared.check(opened_file)
         self._keys.check(opened_file.schema_arrow)
         metadata = opened_file.metadata
         begin = 0
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             if self._keys.may_be_in(group):
-                yield _Group(file, metadata, number, begin)
+                yield _Group(file, metadata, number, begin, constants)
             begin += group.num_rows
 
     def _group(self, group: _Group) -> pa.Table | None:
@@ -157,43 +147,59 @@ class _Search:
             self._filesystem, self._root, group.file.path, times=self._times, dictionaries=self._texts,
             metadata=group.metadata,
         )  # fmt: skip
-        hits = np.concatenate([self._keys.hits(batch) for batch in group.batches(file, self._keys.columns)])
+        hits = np.concatenate([self._keys.hits(batch) for batch in group.keys(file, self._compared)])
         hidden = self._table.deleted.get(group.file.path)
         if hidden:
             hits &= ~as_bits(hidden, group.metadata.num_rows)[group.begin : group.begin + len(hits)]
         found = int(hits.sum())
         with self._lock:
             self._found += found
-            self._bytes += group.size(self._wanted.names if found else self._keys.columns)
-            if self._found > MOST_FOUND:
-                raise NotHere(f"more than {MOST_FOUND:,} rows")
+            self._bytes += group.size((self._wanted if found else self._compared).in_files)
+            if self._found > limits.LOOKUP_FOUND:
+                raise NotHere(f"more than {limits.LOOKUP_FOUND:,} rows")
         if not found:
             return None
-        kept, begin = [], 0
-        for batch in group.batches(file, self._wanted.names):
-            here = np.flatnonzero(hits[begin : begin + batch.num_rows])
-            if len(here):
-                kept.append(loosened(pa.table(batch.take(pa.array(here)))).cast(self._stored))
-            begin += batch.num_rows
-        rows = pa.concat_tables(kept)
+        constants = self._wanted.constants_of(self._table, group.file.path)
+        rows = pa.concat_tables(self._wanted.complete(part, constants) for part in self._taken(group, file, hits))
         with self._lock:
             self._held += rows.nbytes
-            if self._held > _MOST_BYTES:
-                raise NotHere(f"more than {_MOST_BYTES:,} bytes")
+            if self._held > limits.LOOKUP_BYTES:
+                raise NotHere(f"more than {limits.LOOKUP_BYTES:,} bytes")
         if self._located:
             rows = rows.append_column(FILE, pa.array([group.file.name] * found, pa.string()))
             rows = rows.append_column(PLACE, pa.array(np.flatnonzero(hits) + group.begin, pa.int64()))
         return rows
 
+    def _taken(self, group: _Group, file: pq.ParquetFile, hits: Numbers) -> Iterator[pa.Table]:
+        """What a row group holds of the rows that were found."""
+        if not self._wanted.in_files:
+            yield nothing(int(hits.sum()))
+            return
+        begin = 0
+        for batch in group.batches(file, self._wanted.in_files):
+            here = np.flatnonzero(hits[begin : begin + batch.num_rows])
+            if len(here):
+                yield pa.table(batch.take(pa.array(here)))
+            begin += batch.num_rows
+
 
 @dataclass(frozen=True)
 class _Group:
-    """A row group of a file; ``begin`` rows lie before it."""
+    """A row group of a file; ``begin`` rows lie before it. ``constants`` are the keys that all its rows have."""
 
     file: DataFile
     metadata: pq.FileMetaData
     number: int
     begin: int
+    constants: Mapping[str, pa.Scalar]
+
+    def keys(self, file: pq.ParquetFile, compared: Columns) -> Iterator[pa.RecordBatch]:
+        """What is compared with the keys, under the table's names."""
+        if not compared.in_files:
+            yield compared.named(None, self.constants, self.metadata.row_group(self.number).num_rows)
+            return
+        for batch in self.batches(file, compared.in_files):
+            yield compared.named(batch, self.constants, batch.num_rows)
 
     def batches(self, file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some thousand rows at a time: what was just read is still at hand, and memory is used again."""
@@ -210,10 +216,10 @@ class _Group:
 class _Keys:
     """The keys as numbers: every column's values are numbered, and a key is one number made of theirs."""
 
-    def __init__(self, sought: Sought, compared: pa.Schema):
+    def __init__(self, sought: Sought, compared: pa.Schema, columns: Columns):
         """``compared`` are the table's columns, in the order of the keys' columns."""
-        self.columns = list(dict.fromkeys(compared.names))
         self._kinds = {field.name: _kind(field.type) for field in compared}
+        self._columns = columns
         parts: list[tuple[_Part, pa.Array]] = []
         for (key, place), field in zip(sought.places.items(), compared, strict=True):
             values = sought.keys.column(key).combine_chunks()
@@ -237,7 +243,7 @@ class _Keys:
             size *= len(part.distinct)
             if size > 2**62:
                 raise NotHere
-        if size <= _MOST_COMBINATIONS:
+        if size <= limits.LOOKUP_COMBINATIONS:
             self._bits = np.zeros(size, np.bool_)
             self._bits[code] = True
         else:
@@ -246,8 +252,14 @@ class _Keys:
     def check(self, stored: pa.Schema) -> None:
         """Whether a file has the columns as the table says."""
         for name, kind in self._kinds.items():
-            if name not in stored.names or _kind(settled_type(stored.field(name).type)).split()[-1] != kind.split()[-1]:
+            column = self._columns.stored_as(name)
+            if column is not None and _kind(settled_type(stored.field(column).type)).split()[-1] != kind.split()[-1]:
                 raise NotHere
+
+    def may_be_of(self, constants: Mapping[str, pa.Scalar]) -> bool:
+        """Whether a key has the values that all rows of a file have."""
+        parts = [part for part in self._parts if part.name in constants]
+        return all(part.positions(_comparable(pa.repeat(constants[part.name], 1)))[0] >= 0 for part in parts)
 
     def hits(self, rows: pa.RecordBatch) -> Numbers:
         """For each row whether it has one of the keys: column by column, of the rows that are left."""
@@ -274,7 +286,10 @@ class _Keys:
         chunks = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
         for part in self._parts:
             unit, distinct = part.unit, part.distinct
-            statistics = chunks[part.name].statistics
+            column = self._columns.stored_as(part.name)
+            if column is None:
+                continue
+            statistics = chunks[column].statistics
             numbers = pa.types.is_integer(distinct.type) and not distinct.null_count
             if not numbers or statistics is None or not statistics.has_min_max:
                 continue
@@ -296,7 +311,7 @@ class _Part:
         self.unit = unit
         self.distinct = distinct
         self._sieve: Numbers | None = None
-        if pa.types.is_integer(distinct.type) and len(distinct) > _FEW_VALUES:
+        if pa.types.is_integer(distinct.type) and len(distinct) > limits.LOOKUP_FEW_VALUES:
             valid = distinct.is_valid().to_numpy(zero_copy_only=False)
             there = np.flatnonzero(valid)
             values = distinct.fill_null(0).to_numpy()[there]

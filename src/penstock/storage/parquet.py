@@ -21,26 +21,23 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.storage.arrow import NotHere, loosened, nullable, settled
-from penstock.storage.arrow_types import to_arrow_schema
+from penstock.storage import limits
+from penstock.storage.arrow import NotHere, nullable
 from penstock.storage.clock import left_to_spark, moved
+from penstock.storage.columns import Columns
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.local_frame import when_asked
-from penstock.storage.reader import FILE, LOCATION_FIELDS, PLACE, columns_by_name, read_files, schema_of
-
-MOST_ROWS = 200_000
-"""Rows that are brought to the driver."""
-
-_MOST_BYTES = 64 * 1024 * 1024
+from penstock.storage.reader import FILE, LOCATION_FIELDS, PLACE, columns_by_name, read_files, read_snapshot, schema_of
 
 
 def plain_schema(table: Snapshot, columns: Sequence[str], *, structs: bool = False) -> StructType:
     """Some columns of a table, if all of them are of types that are read here; ``structs`` of such types too."""
     known = {field.name.lower(): field for field in schema_of(table).fields}
     fields = [known[column.lower()] for column in columns]
-    if table.partition_columns or columns_by_name(table) or not table.plain or not fields:
-        raise NotHere("a table with partitions, mapped columns or other features")
+    if not table.is_known or not fields:
+        raise NotHere("a table with features of Delta that only Spark reads")
+    structs = structs and not columns_by_name(table)  # the fields of one would have other names too
     for field in fields:
         if not _is_plain(field.dataType, structs):
             raise NotHere(f"{field.name} is of type {field.dataType.simpleString()}")
@@ -90,15 +87,14 @@ def read_rows(
 
     ``located``: with file and place of each, as ``reader.read_files`` gives them.
     """
-    schema = plain_schema(table, columns, structs=True)
-    stored = to_arrow_schema(schema, timezone="UTC")
+    wanted = Columns(table, plain_schema(table, columns, structs=True))
     filesystem, root = filesystem_of(table.path)
     parts = []
     for file in table.files if files is None else files:
-        found = opened(filesystem, root, file.path, times=has_times(schema))
-        if not set(schema.names) <= set(found.schema_arrow.names):
-            raise NotHere("a file lacks a column")
-        rows = loosened(settled(found.read(columns=schema.names).select(schema.names))).cast(stored)
+        found = opened(filesystem, root, file.path, times=has_times(wanted.schema))
+        wanted.check(found)
+        rows = wanted.read(found, range(found.metadata.num_row_groups))
+        rows = wanted.complete(rows, wanted.constants_of(table, file.path))
         if located:
             rows = rows.append_column(FILE, pa.array([file.name] * rows.num_rows, pa.string()))
             rows = rows.append_column(PLACE, pa.array(np.arange(rows.num_rows)))
@@ -106,7 +102,7 @@ def read_rows(
         parts.append(rows.filter(pa.array(~as_bits(hidden, rows.num_rows))) if hidden else rows)
         moved(read=file.size)
     places = [pa.field(FILE, pa.string()), pa.field(PLACE, pa.int64())] if located else []
-    return pa.concat_tables([pa.schema([*stored, *places]).empty_table(), *parts])
+    return pa.concat_tables([pa.schema([*wanted.arrow, *places]).empty_table(), *parts])
 
 
 def lazily(
@@ -122,7 +118,8 @@ def lazily(
     of types that only Spark reads. Rows that do not fulfil the condition are not wanted, but may come.
     """
     chosen = table.files if files is None else files
-    few = sum(file.most for file in chosen) <= MOST_ROWS and sum(file.size for file in chosen) <= _MOST_BYTES
+    rows, size = sum(file.most for file in chosen), sum(file.size for file in chosen)
+    few = rows <= limits.READ_ROWS and size <= limits.READ_BYTES
     try:
         schema = plain_schema(table, columns, structs=True)
     except NotHere as problem:
@@ -131,10 +128,12 @@ def lazily(
 
     def load() -> pa.Table:
         if not few:
-            raise NotHere(f"more than {MOST_ROWS:,} rows, or too many bytes")
+            raise NotHere(f"more than {limits.READ_ROWS:,} rows, or too many bytes")
         return read_rows(table, schema.names, chosen, located=located)
 
     def read() -> DataFrame:
+        if not table.plain and not located:  # Delta's own reader looks for files itself
+            return read_snapshot(spark, table, schema.names)
         frame = read_files(spark, table, [file.path for file in chosen], schema.names, located=located)
         return frame if condition is None else frame.where(condition)
 

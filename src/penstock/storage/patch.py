@@ -15,6 +15,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from penstock.storage import limits
 from penstock.storage.bounded import Span, superset
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
@@ -25,7 +26,7 @@ from penstock.storage.log_writer import can_write
 from penstock.storage.lookup import Place, Sought, is_compared, look_up
 from penstock.storage.reader import FILE, PLACE, read_located
 from penstock.storage.skipping import files_near, widest
-from penstock.storage.zset import LOCAL_ROWS, WEIGHT, identity
+from penstock.storage.zset import WEIGHT, identity
 
 MOST_TRUSTED = 16 * 1024 * 1024
 """Bytes of files that may hold a row to be removed; in more of them a single column is taken to tell it."""
@@ -53,7 +54,7 @@ class TableChange:
 
     @property
     def small(self) -> bool:
-        return self.local is not None and self.local.num_rows <= LOCAL_ROWS
+        return self.local is not None and self.local.num_rows <= limits.LOCAL_ROWS
 
     @property
     def told_by(self) -> list[str]:
@@ -90,6 +91,8 @@ def can_locate(before: Snapshot) -> bool:
 
 def can_patch(before: Snapshot) -> bool:
     """Whether the table may get deletion vectors from us."""
+    if before.configuration.get("delta.enableDeletionVectors") == "false":
+        return False
     if not can_write(before.path) or any(file.rows is None for file in before.files):
         return False
     try:

@@ -39,7 +39,7 @@ def properties(placement: Placement) -> dict[str, str | None]:
         found[_CLUSTER] = json.dumps(placement.cluster)
     if placement.buckets:
         found[_BUCKETS] = str(placement.buckets)
-    return found
+    return {**found, **dict(placement.properties)}
 
 
 @dataclass(frozen=True)

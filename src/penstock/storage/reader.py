@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -12,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from penstock.storage import limits
 from penstock.storage.arrow import local_frame
 from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import as_words
@@ -21,7 +23,13 @@ from penstock.storage.local_frame import on_driver
 
 
 def schema_of(snapshot: Shaped) -> StructType:
-    return StructType.fromJson(json.loads(snapshot.schema_json))
+    return _parsed(snapshot.schema_json)
+
+
+@lru_cache(maxsize=1000)
+def _parsed(schema_json: str) -> StructType:
+    """Nobody changes what they get: it is asked for several times in every refresh."""
+    return StructType.fromJson(json.loads(schema_json))
 
 
 def columns_by_name(snapshot: Snapshot) -> dict[str, str]:
@@ -58,7 +66,7 @@ def read_files(
     if not files:
         return local_frame(spark, StructType([*narrow.fields, *LOCATION_FIELDS]) if located else narrow)
     everything = hidden is None and not located and set(files) == {file.path for file in snapshot.files}
-    if snapshot.plain and not (everything and _count(snapshot.deleted) > MANY_PLACES):
+    if snapshot.plain and not (everything and _count(snapshot.deleted) > limits.MANY_PLACES):
         gone = snapshot.deleted if hidden is None else hidden
         return _read_plain(spark, snapshot, files, narrow, gone, LOCATION if located else ())
     frame = spark.read.format("delta").option("versionAsOf", snapshot.version).load(snapshot.path)
@@ -100,10 +108,6 @@ def read_places(
 LOCATION = ("_metadata.file_name AS __file", "_metadata.row_index AS __place")
 LOCATED = FILE, PLACE = "__file", "__place"
 LOCATION_FIELDS = (StructField(FILE, StringType()), StructField(PLACE, LongType()))
-FEW_PLACES = 2_000
-"""Rows that are told by a condition; more are looked up, so that Spark need not parse and compile them."""
-MANY_PLACES = 500_000
-"""Rows that Delta's own reader leaves out faster than we do, though it takes longer to begin."""
 
 
 def _read_plain(
@@ -145,7 +149,7 @@ def _parquet(spark: SparkSession, snapshot: Snapshot, schema: StructType, files:
 
 
 def _are_few(places: Mapping[str, BitMap64]) -> bool:
-    return _count(places) <= FEW_PLACES
+    return _count(places) <= limits.FEW_PLACES
 
 
 def _count(places: Mapping[str, BitMap64]) -> int:

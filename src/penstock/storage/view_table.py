@@ -247,11 +247,17 @@ def _commit_by_hand(
         if content:
             with open(vectors, "xb") as out:
                 out.write(content)
-        put(before.path, before.version + 1, actions)
+        put(before.path, before.version + 1, actions, checkpoint_every=_interval(before))
     except (VersionTaken, OSError):
         with suppress(FileNotFoundError):
             os.unlink(vectors)
         raise
+
+
+def _interval(table: Snapshot) -> int | None:
+    """Commits between checkpoints, if the table's properties say so."""
+    said = table.configuration.get("delta.checkpointInterval")
+    return None if said is None else int(said)
 
 
 def _as_action(add: AddAction) -> Action:
@@ -297,7 +303,7 @@ def _restore_by_hand(latest: Snapshot, wanted: Snapshot) -> None:
         *[{"add": {**add, "dataChange": True}} for file, add in then_there.items() if file not in now_there],
     ]
     try:
-        put(latest.path, latest.version + 1, actions)
+        put(latest.path, latest.version + 1, actions, checkpoint_every=_interval(latest))
     except VersionTaken as problem:
         raise PenstockError(
             f"the table at {latest.path!r} was changed by another writer while it was restored ({problem}). "

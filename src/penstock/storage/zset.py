@@ -29,10 +29,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from penstock.storage import limits
 from penstock.storage.arrow import NotHere
 from penstock.storage.clock import left_to_spark
 from penstock.storage.frames import grouped, join, select
-from penstock.storage.interpreted import LITTLE_ROWS
 from penstock.storage.local_frame import as_local, is_local, table_of
 from penstock.storage.local_groups import consolidated
 from penstock.storage.reader import quoted
@@ -72,18 +72,14 @@ class Delta:
     """Some columns of a small change, maybe with more rows than it has: enough to bound what is read for it."""
 
 
-LOCAL_ROWS = 100_000
-"""Rows that are few: they are collected, and sent to every executor where Spark needs them."""
-
-
 def at_hand(change: Delta) -> Delta:
     """A change with all that is known of it, if its rows are on the driver."""
     table = table_of(change.frame)
     if table is None:
         return change
-    if table.num_rows > LOCAL_ROWS:
+    if table.num_rows > limits.LOCAL_ROWS:
         return replace(change, known=table)
-    return replace(change, small=True, few=True, little=table.num_rows <= LITTLE_ROWS, known=table)
+    return replace(change, small=True, few=True, little=table.num_rows <= limits.LITTLE_ROWS, known=table)
 
 
 _WHOLE = (

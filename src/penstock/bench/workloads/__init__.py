@@ -5,6 +5,7 @@ from penstock.bench.workloads.chains import CHAINS
 from penstock.bench.workloads.crossover import CROSSOVER
 from penstock.bench.workloads.growth import GROWTH
 from penstock.bench.workloads.history import HISTORY
+from penstock.bench.workloads.layouts import LAYOUTS
 from penstock.bench.workloads.medallion import MEDALLION
 from penstock.bench.workloads.nothing import NOTHING
 from penstock.bench.workloads.tpch import TPCH
@@ -12,7 +13,7 @@ from penstock.bench.workloads.workload import Workload
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for workload in (APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION)
+    for workload in (APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION)
 }
 
 __all__ = ["WORKLOADS", "Workload"]

@@ -1,0 +1,70 @@
+"""What to do next: one sentence for each reason code, and what to switch on in the tables that a view reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_ORDERLY = "Give it an order that leaves nothing open, or take it out."
+
+NEXT_STEPS: Mapping[str, str] = {
+    # why a refresh did what it did
+    "SOURCE_REPLACED": "Nothing to do: the next refresh is incremental. To keep a table's history, write it by INSERT "
+    "OVERWRITE or MERGE instead of making it anew.",
+    "HISTORY_GONE": "Refresh more often than the table is vacuumed, or keep its files longer: ALTER TABLE .. SET "
+    "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days').",
+    "CHEAPER": "Nothing to do. To maintain it all the same: ALTER MATERIALIZED VIEW .. REFRESH POLICY INCREMENTAL.",
+    "POLICY_FULL": "ALTER MATERIALIZED VIEW .. REFRESH POLICY AUTO maintains it, if its query can be.",
+    "HELD_BY_ANOTHER": "Wait for the other process, and refresh again.",
+    "UPSTREAM_FAILED": "Look at the view that it reads: SHOW REFRESH HISTORY tells what failed.",
+    "GROUP_FAILED": "Mend the view that failed, or let views advance on their own: CONSISTENCY NONE.",
+    "NOT_DUE": "Wait, or REFRESH MATERIALIZED VIEW .. FULL.",
+    "ERROR": "Do what the message says, and refresh again.",
+    # why a view is recomputed at every change
+    "AGGREGATE_FILTER": "Write CASE WHEN inside the aggregate instead of FILTER behind it.",
+    "AGGREGATE_FUNCTION": "Use MIN, MAX, MIN_BY, MAX_BY or PERCENTILE, which do not depend on the order of rows.",
+    "CORRELATED_SUBQUERY": "Write it as a join with a grouped subquery.",
+    "DISTINCT_AGGREGATE": "Aggregate over a subquery with SELECT DISTINCT.",
+    "EXPRESSION": "Write the value into the query.",
+    "GENERATOR": "Use EXPLODE or POSEXPLODE, one in each SELECT.",
+    "GROUPING_SETS": "Name in GROUPING only what is grouped by.",
+    "JOIN": "Write it as an inner, left, full, semi or anti join.",
+    "LATERAL": "Write it as a join with a grouped subquery.",
+    "LIMIT": "Write ORDER BY before it, and a number behind it.",
+    "NON_DETERMINISTIC": "Take it out, or put its value into a table.",
+    "NO_SOURCE": "Put the values into a table, and read that.",
+    "PIVOT": "Write an aggregate with CASE WHEN for each column.",
+    "PLAN_MISMATCH": "Write the query in simpler words; please report it too.",
+    "QUERY_FORM": "Write the columns out, and read tables as they are now.",
+    "RECURSIVE_CTE": "Write as many joins as there are levels, or keep the levels in a table.",
+    "SCALAR_SUBQUERY": "Select one aggregate in it, so that it has one row.",
+    "SET_OPERATION": "List the columns of both sides in the same order, and leave BY NAME out.",
+    "SOURCE_COLUMN": "Make the column a STRING or VARCHAR; __weight needs another name.",
+    "SUBQUERY": "Write it as a join, or as EXISTS in WHERE.",
+    "TABLE_FORM": "Put the values into a table, and read that.",
+    "TIME_WINDOW": "Group by TUMBLE, HOP or SESSION of a TIMESTAMP.",
+    "UNKNOWN_FUNCTION": "Use functions of Spark's own: what a function of yours does cannot be known.",
+    "UNRESOLVED_NAME": "Write table and column in full: t.column.",
+    "WINDOW_FUNCTION": _ORDERLY,
+}
+
+_FEED, _VECTORS = "delta.enableChangeDataFeed", "delta.enableDeletionVectors"
+
+
+def next_step(code: str | None) -> str | None:
+    """What a reason code suggests; None where there is nothing to do."""
+    return NEXT_STEPS.get(code or "")
+
+
+def for_table(name: str, configuration: Mapping[str, str]) -> str | None:
+    """What to switch on in a table, so that changes of few rows of it are small to read.
+
+    >>> for_table("orders", {"delta.enableDeletionVectors": "true"})
+    """
+    on = [feature for feature in (_FEED, _VECTORS) if configuration.get(feature, "false").lower() == "true"]
+    if on:  # either of them tells the rows that an UPDATE or DELETE touched
+        return None
+    return (
+        f"table {name} has neither deletion vectors nor a change feed: an UPDATE or DELETE of a few rows writes their "
+        f"files anew, and a refresh reads the old and the new ones whole. ALTER TABLE {name} SET TBLPROPERTIES "
+        f"('{_VECTORS}' = 'true', '{_FEED}' = 'true')"
+    )
