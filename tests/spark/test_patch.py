@@ -39,11 +39,11 @@ class Table:
 
     def __init__(self, spark: SparkSession, path: Path, ddl: str, rows: Rows, keys: Sequence[str] | None):
         self.spark, self.path, self.ddl, self.keys = spark, str(path), ddl, keys
-        self.epoch = 0
+        self.runs = 0
         self.expected = Counter(map(self._shown, rows))
         frame = self._frame(rows, ddl)
         create_table(self.path, frame.schema.json(), "t")
-        self.version = replace_all(self.now, frame.repartition(3), node="t", epoch=self._next()).version
+        self.version = replace_all(self.now, frame.repartition(3), node="t", run=self._next()).version
 
     def change(self, removed: Rows = (), added: Rows = (), *, local: bool = True) -> Applied:
         known = {self._shown(row): row for row in [*removed, *added]}
@@ -51,7 +51,7 @@ class Table:
         weights.subtract(map(self._shown, removed))
         frame = self._frame([(*known[row], weight) for row, weight in weights.items()], f"{self.ddl}, {WEIGHT} LONG")
         change = TableChange(frame, len(added), len(removed), self.keys, frame.toArrow() if local else None)
-        applied = apply_change(self.spark, self.now, change, node="t", epoch=self._next())
+        applied = apply_change(self.spark, self.now, change, node="t", run=self._next())
         self.version = applied.version
         self.expected.subtract(map(self._shown, removed))
         self.expected.update(map(self._shown, added))
@@ -83,9 +83,9 @@ class Table:
     def _counted(self, frame: DataFrame) -> Counter[Any]:
         return Counter(self._shown(tuple(row)) for row in frame.collect())
 
-    def _next(self) -> int:
-        self.epoch += 1
-        return self.epoch
+    def _next(self) -> str:
+        self.runs += 1
+        return str(self.runs)
 
     @staticmethod
     def _shown(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -117,9 +117,8 @@ def test_a_patch_marks_rows_and_leaves_files(numbers: Table) -> None:
     numbers.check()
     assert before < {file.path for file in numbers.now.files}
     actions = numbers.log()
-    assert {"txn", "commitInfo", "protocol", "metaData"} <= {name for action in actions for name in action}
-    assert actions[0]["commitInfo"]["penstock.epoch"] == "2"
-    assert next(a["txn"] for a in actions if "txn" in a)["appId"] == "penstock/t"
+    assert {"commitInfo", "protocol", "metaData"} <= {name for action in actions for name in action}
+    assert actions[0]["commitInfo"]["penstock.run"] == "2"
     for add in adds(actions):
         stats = json.loads(add["stats"])
         assert stats["numRecords"] > 0
@@ -157,7 +156,7 @@ def test_files_that_a_version_has_no_more_are_not_taken_for_all_of_it(
     """A late reader of appended files, which were compacted meanwhile into just as many."""
     before = [file.path for file in numbers.now.files]
     rows = numbers.spark.range(6).selectExpr("CAST(id AS INT) AS id", "'new' AS v").repartition(len(before))
-    replace_all(numbers.now, rows, node="t", epoch=9)
+    replace_all(numbers.now, rows, node="t", run="9")
     assert len(numbers.now.files) == len(before)
     monkeypatch.setattr(limits, "MANY_PLACES", -1)
     assert reader.read_files(numbers.spark, numbers.now, before, ["v"]).distinct().collect() == [("old",)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
@@ -36,6 +37,9 @@ def age(db: penstock.Database, days: int, upto: int = 1_000) -> None:
         earlier = "strftime('%Y-%m-%d %H:%M:%f', published_at, ?)"
         catalog.execute(f"UPDATE epochs SET published_at = {earlier} WHERE id <= ?", (f"-{days} days", upto))
         catalog.execute("DELETE FROM settings WHERE name = 'vacuumed_at'")
+    for file in Path(db.path, "views").rglob("*"):
+        then = file.stat().st_mtime - days * 86_400
+        os.utime(file, (then, then))
 
 
 def total(db: penstock.Database, epoch: int | None = None) -> int:
@@ -70,7 +74,7 @@ def test_a_refresh_frees_what_expired_epochs_have_left(sales: penstock.Database)
 
 
 def test_only_the_newest_is_left_when_nothing_else_can_be_asked_for(sales: penstock.Database) -> None:
-    orphan = Path(sales.path) / "views" / "totals" / "epoch-9-dead" / "part-0.snappy.parquet"
+    orphan = Path(sales.path) / "views" / "totals" / "run-9-dead" / "part-0.snappy.parquet"
     orphan.parent.mkdir()
     orphan.write_bytes(b"left by a crash")
     age(sales, 8)

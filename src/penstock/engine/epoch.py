@@ -62,7 +62,7 @@ class Epoch:
         self._catalog = catalog
         self._world = world
         self._check = check
-        self._run = uuid.uuid4().int % 2**31
+        self._run = uuid.uuid4().hex[:12]
         self._materializer = Materializer()
         self._inputs_or_none: Inputs | None = None
         self._relations: dict[str, Relation] = dict(sources)
@@ -86,7 +86,7 @@ class Epoch:
         finally:
             self._materializer.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
-        result.publication.run = str(self._run)
+        result.publication.run = self._run
         for source, relation in self._relations.items():
             if source in self._world.tables and relation.after is not None:
                 result.publication.sources[source] = relation.after.version
@@ -286,7 +286,7 @@ class Epoch:
         places = change.places if base.version == published.version else None
         table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table, places)
         step.applied = apply_change(
-            self._session(), base, table_change, node=step.node.name, epoch=self._run,
+            self._session(), base, table_change, node=step.node.name, run=self._run,
             off=partial(self._decision.weighing.off, step.node),
         )  # fmt: skip
         relation.after = Snapshot(step.node.path, step.applied.version)
@@ -319,7 +319,7 @@ class Epoch:
         base, shape = self._base(step.node), Shape.of(step.node.schema_json, _placement(step.node))
         keys = step.maintained.keys if step.maintained is not None else None
         step.applied = replace_all(
-            base, rows, keys, node=step.node.name, epoch=self._run, shape=None if shape.is_of(base) else shape
+            base, rows, keys, node=step.node.name, run=self._run, shape=None if shape.is_of(base) else shape
         )
         relation.after = Snapshot(step.node.path, step.applied.version)
         step.inserted, step.deleted = relation.after.rows, base.rows if step.node.version is not None else 0

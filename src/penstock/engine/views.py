@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -140,7 +141,7 @@ class Views:
         if definition.replaces and is_table(own.path):
             table = Snapshot(own.path)
             shape = Shape.of(own.schema_json, Placement.read(own.details.get("placement", {})))
-            commit(table, [], table.files, {}, node=own.name, epoch=0, shape=shape)
+            commit(table, [], table.files, {}, node=own.name, run=uuid.uuid4().hex[:12], shape=shape)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
         views = {**world.views, definition.view.key: definition.view}

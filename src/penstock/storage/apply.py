@@ -66,35 +66,35 @@ class Applied:
 
 
 def apply_change(
-    spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, epoch: int, off: Measured = dict
+    spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, run: str, off: Measured = dict
 ) -> Applied:
     """Bring the table from one version to the next; ``off`` gives how far estimates were off, as in ``cheaper``."""
     with phase("writing"):
-        strategy, plan, adds = _written(spark, before, change, epoch, off)
-    version = _commit(before, adds, plan, node, epoch)
+        strategy, plan, adds = _written(spark, before, change, run, off)
+    version = _commit(before, adds, plan, node, run)
     if strategy == "APPEND" and len(before.files) >= FILES_OF_A_TIER - 1:
         with phase("writing"):
-            version = compact(spark, Snapshot(before.path, version), change.keys, node=node, epoch=epoch)
+            version = compact(spark, Snapshot(before.path, version), change.keys, node=node, run=run)
     return Applied(version, strategy, plan.weighed)
 
 
 def _written(
-    spark: SparkSession, before: Snapshot, change: TableChange, epoch: int, off: Measured
+    spark: SparkSession, before: Snapshot, change: TableChange, run: str, off: Measured
 ) -> tuple[str, Patch, list[AddAction]]:
     """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
-        strategy, plan, adds = "APPEND", Patch(), _write(spark, before, [], change, epoch)
+        strategy, plan, adds = "APPEND", Patch(), _write(spark, before, [], change, run)
     elif before.rows <= limits.SMALL_TABLE_ROWS or not can_locate(before):
         strategy, plan = "OVERWRITE", Patch(rewritten=list(before.files))
-        adds = _write(spark, before, plan.rewritten, change, epoch)
+        adds = _write(spark, before, plan.rewritten, change, run)
     elif change.deleted > limits.LOCATED_ROWS:
         strategy, plan = "REWRITE", Patch(rewritten=touched_files(spark, before, change))
-        adds = _write(spark, before, plan.rewritten, change, epoch)
+        adds = _write(spark, before, plan.rewritten, change, run)
     else:
         found = change.places if change.places is not None else locate(spark, before, change)
         check_removed(change.deleted, sum(map(len, found.values())))
         strategy, plan = _planned(before, change, found, off())
-        adds = _write_found(spark, before, plan.rewritten, change, epoch, joined(before.deleted, found))
+        adds = _write_found(spark, before, plan.rewritten, change, run, joined(before.deleted, found))
     return strategy, plan, adds
 
 
@@ -104,26 +104,26 @@ def replace_all(
     keys: Sequence[str] | None = None,
     *,
     node: str,
-    epoch: int,
+    run: str,
     shape: Shape | None = None,
 ) -> Applied:
     """Replace the whole content of the table, and what it is like if a ``shape`` is given."""
     with phase("writing"):
         placer, local = Placer.of(shape or before, keys), table_of(rows)
         if local is not None and placer.by_hand and local.num_rows <= limits.LOCAL_TABLE_ROWS:
-            adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, epoch)
+            adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, run)
         else:
-            adds = write_files(placer.spread(spark_frame(rows)), before.path, epoch, placer.placement.partition)
-    return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, epoch, shape), "OVERWRITE")
+            adds = write_files(placer.spread(spark_frame(rows)), before.path, run, placer.placement.partition)
+    return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, run, shape), "OVERWRITE")
 
 
 def _commit(
-    before: Snapshot, adds: list[AddAction], plan: Patch, node: str, epoch: int, shape: Shape | None = None
+    before: Snapshot, adds: list[AddAction], plan: Patch, node: str, run: str, shape: Shape | None = None
 ) -> int:
     try:
         with phase("committing"):
             removes = [*plan.rewritten, *plan.emptied]
-            return commit(before, adds, removes, plan.marked, node=node, epoch=epoch, shape=shape)
+            return commit(before, adds, removes, plan.marked, node=node, run=run, shape=shape)
     except (PenstockError, OSError):  # it is known that nothing was committed
         discard(before.path, adds)
         raise
@@ -145,7 +145,7 @@ def _planned(
 
 
 def _write(
-    spark: SparkSession, before: Snapshot, replaced: list[DataFile], change: TableChange, epoch: int
+    spark: SparkSession, before: Snapshot, replaced: list[DataFile], change: TableChange, run: str
 ) -> list[AddAction]:
     """Write what the change adds and what it leaves of the replaced files, whose rows are told by their values."""
     placer = Placer.of(before, change.keys)
@@ -154,15 +154,15 @@ def _write(
         if not replaced or (can_tell(change.local, told) and fit_here(replaced, limits.LOCAL_TABLE_ROWS)):
             added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)  # which checks what goes
-            return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, epoch)
+            return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, run)
     rows = spark_frame(copies(change.rows.where(f"{WEIGHT} > 0")))
     if replaced:
         rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
     count = _row_count(replaced) - change.deleted + change.inserted
     if not replaced:
         check_removed(change.deleted, 0)
-        return write_files(placer.spread(rows, count), before.path, epoch, placer.placement.partition) if count else []
-    adds = write_files(placer.spread(rows, max(count, 0)), before.path, epoch, placer.placement.partition)
+        return write_files(placer.spread(rows, count), before.path, run, placer.placement.partition) if count else []
+    adds = write_files(placer.spread(rows, max(count, 0)), before.path, run, placer.placement.partition)
     try:
         check_removed(change.deleted, _row_count(replaced) + change.inserted - rows_in(adds))
     except StateMismatch:
@@ -176,7 +176,7 @@ def _write_found(
     before: Snapshot,
     replaced: list[DataFile],
     change: TableChange,
-    epoch: int,
+    run: str,
     hidden: Mapping[str, BitMap64],
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
@@ -184,13 +184,13 @@ def _write_found(
     if change.local is not None and placer.by_hand and fit_here(replaced, limits.LOCAL_TABLE_ROWS):
         added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
-        return write_table(placer.sorted(rows), before.path, epoch)
+        return write_table(placer.sorted(rows), before.path, run)
     rows = spark_frame(copies(change.rows.where(f"{WEIGHT} > 0")))
     if replaced:
         rows = read_files(spark, before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
     newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)
     count = _row_count(replaced) - newly + change.inserted
-    return write_files(placer.spread(rows, count), before.path, epoch, placer.placement.partition) if count > 0 else []
+    return write_files(placer.spread(rows, count), before.path, run, placer.placement.partition) if count > 0 else []
 
 
 def _row_count(files: Sequence[DataFile]) -> int:

@@ -47,27 +47,27 @@ def worth_merging(files: Sequence[DataFile], buckets: int = 1) -> list[DataFile]
     return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER * buckets for file in tier]
 
 
-def compact(spark: SparkSession, table: Snapshot, keys: Sequence[str] | None, *, node: str, epoch: int) -> int:
+def compact(spark: SparkSession, table: Snapshot, keys: Sequence[str] | None, *, node: str, run: str) -> int:
     """Merge small files if there are many; gives the version that the table has then."""
     placer = Placer.of(table, keys)
     files = worth_merging(table.files, placer.placement.buckets or 1)
     if not files:
         return table.version
-    adds = _merged(spark, table, files, placer, epoch)
+    adds = _merged(spark, table, files, placer, run)
     try:
-        return commit(table, adds, files, {}, node=node, epoch=epoch, data_change=False)
+        return commit(table, adds, files, {}, node=node, run=run, data_change=False)
     except (PenstockError, OSError):
         discard(table.path, adds)
         raise
 
 
 def _merged(
-    spark: SparkSession, table: Snapshot, files: Sequence[DataFile], placer: Placer, epoch: int
+    spark: SparkSession, table: Snapshot, files: Sequence[DataFile], placer: Placer, run: str
 ) -> list[AddAction]:
     schema = schema_of(table)
     count = sum(file.rows or 0 for file in files)
     if count <= limits.LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
-        return write_table(placer.sorted(rows), table.path, epoch)
+        return write_table(placer.sorted(rows), table.path, run)
     frame = read_files(spark, table, [file.path for file in files])
-    return write_files(placer.spread(frame, count), table.path, epoch, placer.placement.partition)
+    return write_files(placer.spread(frame, count), table.path, run, placer.placement.partition)

@@ -105,8 +105,8 @@ def _files(adds: Iterable[Mapping[str, Any]]) -> set[str]:
 def _checked(name: str) -> str:
     """A file, or for a checksum the file that it belongs to.
 
-    >>> _checked("epoch-1/.part-0.parquet.crc"), _checked("epoch-1/part-0.parquet")
-    ('epoch-1/part-0.parquet', 'epoch-1/part-0.parquet')
+    >>> _checked("run-1/.part-0.parquet.crc"), _checked("run-1/part-0.parquet")
+    ('run-1/part-0.parquet', 'run-1/part-0.parquet')
     """
     folder, slash, base = name.rpartition("/")
     if base.startswith(".") and base.endswith(".crc"):

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import fs
@@ -41,7 +41,7 @@ _GROUP_BYTES, _GROUP_ROWS = 16 * 1024 * 1024, 250_000
 """The size of row groups: where neighbours lie together, looking some rows up reads few of them."""
 
 _LONGEST_TEXT = 32
-_EPOCH = "penstock.epoch"
+_RUN = "penstock.run"
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def create_table(path: str, schema_json: str, name: str, placement: Placement = 
     return int(table.version())
 
 
-def write_files(frame: DataFrame, path: str, epoch: int, partition: Sequence[str] = ()) -> list[AddAction]:
+def write_files(frame: DataFrame, path: str, run: str, partition: Sequence[str] = ()) -> list[AddAction]:
     """Write rows as Parquet files into the table's directory; nothing is visible until they are committed.
 
-    Files of partitions are moved from the epoch's folder to those of the partitions, where Spark finds their values.
+    Files of partitions are moved from the run's folder to those of the partitions, where Spark finds their values.
     """
-    folder = _folder(epoch)
+    folder = _folder(run)
     writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*partition)
     writer = writer.option("parquet.block.size", _GROUP_BYTES)
     try:
@@ -107,11 +107,11 @@ def write_files(frame: DataFrame, path: str, epoch: int, partition: Sequence[str
     return _moved(path, folder, adds) if partition else adds
 
 
-def write_table(table: pa.Table, path: str, epoch: int) -> list[AddAction]:
+def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
     """The same for rows that are on the driver: one file, and no Spark."""
     if not table.num_rows:
         return []
-    folder = _folder(epoch)
+    folder = _folder(run)
     filesystem, root = filesystem_of(path)
     filesystem.create_dir(f"{root}/{folder}")
     place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
@@ -119,8 +119,8 @@ def write_table(table: pa.Table, path: str, epoch: int) -> list[AddAction]:
     return _added(path, folder)
 
 
-def _folder(epoch: int) -> str:
-    return f"epoch-{epoch}-{uuid.uuid4().hex[:8]}"
+def _folder(run: str) -> str:
+    return f"run-{run}-{uuid.uuid4().hex[:8]}"
 
 
 def _added(path: str, folder: str) -> list[AddAction]:
@@ -180,7 +180,7 @@ def commit(
     hidden: Mapping[str, BitMap64],
     *,
     node: str,
-    epoch: int,
+    run: str,
     data_change: bool = True,
     shape: Shape | None = None,
 ) -> int:
@@ -194,10 +194,10 @@ def commit(
     new = [AddAction(a.path, a.size, a.partition_values, a.modification_time, data_change, a.stats) for a in adds]
     try:
         if hidden or before.allows_vectors or shape is not None:
-            _commit_by_hand(before, new, gone, hidden, node, epoch, shape)
+            _commit_by_hand(before, new, gone, hidden, run, shape)
         else:
             points.reached(points.COMMIT)
-            _commit_by_delta_rs(before, new, gone, node, epoch)
+            _commit_by_delta_rs(before, new, gone, run)
     except (DeltaError, VersionTaken) as problem:
         raise PenstockError(
             f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
@@ -206,14 +206,11 @@ def commit(
     return before.version + 1
 
 
-def _commit_by_delta_rs(
-    before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], node: str, epoch: int
-) -> None:
+def _commit_by_delta_rs(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: str) -> None:
     table = DeltaTable(table_uri(before.path), version=before.version)
     properties = CommitProperties(
-        custom_metadata={_EPOCH: str(epoch)},
+        custom_metadata={_RUN: run},
         max_commit_retries=0,
-        app_transactions=[Transaction(_application(node), epoch)],
     )
     table.create_write_transaction(
         [*adds, *removes], "append", table.schema(), before.partition_columns, commit_properties=properties
@@ -225,16 +222,14 @@ def _commit_by_hand(
     adds: Sequence[AddAction],
     removes: Sequence[RemoveAction],
     hidden: Mapping[str, BitMap64],
-    node: str,
-    epoch: int,
+    run: str,
     shape: Shape | None,
 ) -> None:
     known = {unquote(path): add for path, add in before.state.adds.items()}
     file_id = uuid.uuid4()
     descriptors, content = describe(hidden, file_id)
     actions = [
-        said("WRITE", **{_EPOCH: str(epoch)}),
-        {"txn": {"appId": _application(node), "version": epoch, "lastUpdated": now()}},
+        said("WRITE", **{_RUN: run}),
         *(enabling(before.state.protocol, before.state.metadata) if hidden else []),
         *(reshaping(before.state.protocol, before.state.metadata, shape.described()) if shape else []),
         *[removed(known[gone.path], data_change=gone.data_change) for gone in removes],
@@ -271,10 +266,6 @@ def _as_action(add: AddAction) -> Action:
             "stats": add.stats,
         }
     }
-
-
-def _application(node: str) -> str:
-    return f"penstock/{node}"
 
 
 def restore(path: str, version: int) -> int:
