@@ -19,7 +19,7 @@ from pyspark.sql.types import StructField, StructType, VariantVal
 
 import penstock
 from penstock.catalog import Frontier, World
-from penstock.engine.definition import emitted_by
+from penstock.engine.planning import emitted_by
 from penstock.engine.report import Report
 from penstock.sql import emission
 from penstock.sql.query import spark_text, substitute_tables

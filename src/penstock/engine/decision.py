@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.catalog import Catalog, NodeRecord, World
-from penstock.engine.definition import plans_of
 from penstock.engine.event_time import Watermarks
+from penstock.engine.planning import plans_of
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.engine.weighing import Weighing

@@ -7,63 +7,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
-from functools import lru_cache
-from typing import Any
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql.types import NullType, StructField, StructType
 
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import has_zoneless_windows, is_faithful
+from penstock.engine.planning import emitted, plan_nodes
 from penstock.engine.properties import delta_properties
 from penstock.engine.relations import RESERVED, read_keys, run_query
-from penstock.engine.session import clean_message
+from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
-from penstock.ivm import rules
-from penstock.ivm.context import Moment
-from penstock.ivm.layout import argument_of, as_aggregate
-from penstock.ivm.materialize import Materialized
-from penstock.ivm.node import maintained_node
 from penstock.ivm.window import has_order
-from penstock.plan import NodePlan, Plan, Unsupported, build, split
+from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
-from penstock.plan.describe import describe_node, label_columns
-from penstock.plan.estimate import estimated_rows
-from penstock.plan.lateness import Lateness, without_late_rows
-from penstock.plan.operators import (
-    Aggregate,
-    Distinct,
-    Ended,
-    Filter,
-    Late,
-    Operator,
-    Project,
-    Scan,
-    Sessions,
-    render,
-    walk,
-)
-from penstock.sql.emission import ended, is_moving
+from penstock.plan.lateness import Lateness
 from penstock.sql.event_time import times_of_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
-from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Options, Placement
+from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Placement
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.lookup import Anywhere
-from penstock.storage.reader import quoted, schema_of
+from penstock.storage.reader import schema_of
 from penstock.storage.view_settings import USUAL, Settings
-from penstock.storage.zset import WEIGHT, Delta, Rows
 
-Locate = Callable[[str, str], str]
-_CHAR = re.compile(r"(?<!var)char\(")
 _FORBIDDEN = set(" ,;{}()\n\t=")
 
 
@@ -276,9 +246,9 @@ def _plan_nodes(
         _check_windows(spark, statement.query, schemas)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         text = emitted(statement.query, statement.options, names, statement.name)
-        nodes = _named_nodes(
+        nodes = named_nodes(
             lambda renamed: plan_nodes(text, key, names, columns_of, lateness, settings, renamed),
-            lambda plans: _typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
+            lambda plans: typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
         )
         if not is_faithful(spark, text, schemas):
             raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
@@ -319,247 +289,6 @@ def _check_names(plan: Plan, analysed: StructType) -> None:
         raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
 
 
-def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, StructType]) -> None:
-    """A change does not know that Spark pads a CHAR column wherever it compares it, and has a column of its own."""
-    scans = [op for plan in plans for op in walk(plan.body) if isinstance(op, Scan) and op.relation in schemas]
-    for scan in scans:
-        for _, stored in scan.stored:
-            if _CHAR.search(schemas[scan.relation][stored].metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
-                raise Unsupported("SOURCE_COLUMN", f"the column {stored} of type CHAR")
-            if stored.lower() == WEIGHT:
-                raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
-
-
-class _NameTaken(Exception):
-    """A hidden node's name is taken by one that computes the same, of columns that had other types then."""
-
-    def __init__(self, name: str, types: str):
-        super().__init__(name)
-        self.name = name
-        self.types = types
-
-
-def _named_nodes(
-    plan: Callable[[dict[str, str]], tuple[NodePlan, ...]],
-    typed: Callable[[tuple[NodePlan, ...]], tuple[NodeRecord, ...]],
-) -> tuple[NodeRecord, ...]:
-    """The records of the nodes; one whose name is taken by a node of other types gets a name of its own."""
-    renamed: dict[str, str] = {}
-    while True:
-        try:
-            nodes = typed(plan(renamed))
-        except _NameTaken as taken:
-            renamed[taken.name] = hashlib.sha256(taken.types.encode()).hexdigest()
-            continue
-        if not renamed:
-            return nodes
-        return (*nodes[:-1], replace(nodes[-1], details={**nodes[-1].details, "renamed": renamed}))
-
-
-def plan_nodes(
-    query: str,
-    key: str,
-    names: list[str],
-    schemas: Mapping[str, tuple[str, ...]],
-    lateness: tuple[Lateness, ...] = (),
-    settings: Settings = USUAL,
-    renamed: Mapping[str, str] | None = None,
-) -> tuple[NodePlan, ...]:
-    """The nodes of a query whose visible columns have these names. A plan never changes, so it is made once."""
-    own = tuple(sorted((renamed or {}).items()))
-    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness, settings, own)
-
-
-def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
-    """The plans of a view's nodes, made again from its query."""
-    own = world.nodes[view.key].details
-    schemas = {name: tuple(columns) for name, columns in own["schemas"].items()}
-    lateness = tuple(Lateness(*late) for late in own.get("lateness", ()))
-    names, settings = [name for name, _, _ in view.columns], Settings.recorded(own)
-    return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, settings, own.get("renamed"))
-
-
-@lru_cache(maxsize=1000)
-def _planned(
-    query: str,
-    key: str,
-    names: tuple[str, ...],
-    schemas: tuple[tuple[str, tuple[str, ...]], ...],
-    lateness: tuple[Lateness, ...],
-    settings: Settings,
-    renamed: tuple[tuple[str, str], ...],
-) -> tuple[NodePlan, ...]:
-    plan = build(parse_query(query), dict(schemas))
-    gates, plan = without_late_rows(plan, lateness)
-    plan = replace(plan, root=_with_ended(plan.root))
-    if len(plan.outputs) != len(names):
-        raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
-    outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
-    return (*gates, *split(Plan(plan.root, outputs), key, settings.text, dict(renamed)))
-
-
-def _with_ended(op: Operator) -> Operator:
-    """The plan with filters by the watermark marked as such."""
-    match op:
-        case Project(child=child):
-            return replace(op, child=_with_ended(child))
-        case Filter(child=child, condition=condition) if is_moving(condition):
-            return Ended(child, condition)
-    return op
-
-
-def emitted(query: str, options: Options, names: Sequence[str], view: str) -> str:
-    """The query of what a view shows: its own, or of its windows those that have ended."""
-    return ended(query, names, view) if options.emit == AFTER_WATERMARK else query
-
-
-def emitted_by(view: ViewRecord) -> str:
-    return emitted(view.query, view.options, [name for name, _, _ in view.columns], view.name)
-
-
-class _EmptyInputs:
-    """Inputs without rows: enough for Spark to tell types."""
-
-    def __init__(self, spark: SparkSession, schemas: Mapping[str, StructType]):
-        self._spark = spark
-        self._schemas = schemas
-
-    def delta(self, scan: Scan) -> Delta | None:
-        return None
-
-    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
-        return Materialized(frame, None)
-
-    def count(self, scan: Scan) -> int:
-        return 0
-
-    @property
-    def utc(self) -> bool:
-        return True
-
-    def near(self, bounds: pa.Table | None, sought: Anywhere | None = None) -> _EmptyInputs:
-        return self
-
-    def watermark(self, moment: Moment) -> int | None:
-        return None
-
-    def read(self, scan: Scan, moment: Moment) -> Rows:
-        frame = local_frame(self._spark, self._schemas[scan.relation])
-        return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
-
-
-def _typed_nodes(
-    spark: SparkSession, world: World, plans: tuple[NodePlan, ...], schemas: Mapping[str, StructType],
-    wanted: StructType, analysed: StructType, locate: Locate, lateness: tuple[Lateness, ...],
-) -> tuple[NodeRecord, ...]:  # fmt: skip
-    """Records of the nodes. Spark's types of our plan must be those of the user's query."""
-    _check_source_columns(plans, schemas)
-    known = dict(schemas)
-    sizes = {key: _rows(world, key) for key in schemas}
-    labels: dict[str, dict[str, str]] = {}
-    records = []
-    for plan in plans:
-        sizes[plan.name] = estimated_rows(plan.body, sizes)
-        inputs = _EmptyInputs(spark, known)
-        try:
-            types = _measure_types(plan, inputs)
-            maintained = maintained_node(plan, types)
-            stored = maintained.evaluate(inputs, "post").schema
-        except PySparkException as problem:
-            raise Unsupported(
-                "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
-            ) from None
-        known[plan.name] = stored
-        if plan.hidden:
-            labels[plan.name] = label_columns(plan, labels)
-        if plan.hidden and plan.name in world.nodes:
-            _check_same_types(world.nodes[plan.name], stored, _input_types(plan, known))
-            records.append(world.nodes[plan.name])
-            continue
-        if not plan.hidden:
-            _check_types(stored, analysed)
-            stored = _commented(stored, wanted)
-        records.append(
-            NodeRecord(
-                plan.name, plan.hidden, locate(plan.name, "nodes" if plan.hidden else "views"), plan.fingerprint,
-                _nullable(stored).json(), plan.inputs,
-                {
-                    "types": types,
-                    "schemas": {k: s.names for k, s in schemas.items()},
-                    "input_types": _input_types(plan, known),
-                    "incremental": True,
-                    "estimated_rows": sizes[plan.name],
-                    "held_by_watermark": any(isinstance(op, Ended) for op in walk(plan.body)),
-                    "late": isinstance(plan.body, Late),
-                    "lateness": [astuple(late) for late in lateness],
-                    **describe_node(plan, maintained.mergeable, labels),
-                },
-            )
-        )  # fmt: skip
-    return tuple(records)
-
-
-def _check_same_types(node: NodeRecord, stored: StructType, inputs: dict[str, dict[str, str]]) -> None:
-    """A node that others have can be shared if what it reads and what it keeps still have the types of then."""
-    kept = StructType.fromJson(json.loads(node.schema_json)).simpleString()
-    if kept != stored.simpleString() or node.details["input_types"] != inputs:
-        raise _NameTaken(node.name, f"{inputs} {stored.simpleString()}")
-
-
-def _rows(world: World, key: str) -> int:
-    """The number of rows of a table or view, from its log."""
-    if key in world.tables:
-        return Snapshot(world.tables[key].path).rows
-    node = world.nodes[key]
-    return Snapshot(node.path, node.version).rows if node.version is not None else 0
-
-
-def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
-    """Types of the arguments (x0, ..) and values (v0, ..) of an aggregate's measures."""
-    if not isinstance(plan.body, Aggregate | Distinct) or isinstance(plan.body, Sessions):
-        return {}
-    body = as_aggregate(plan.body)
-    child = rules.evaluate(body.child, inputs, "post").frame
-    if not body.measures:
-        return {}
-    arguments = [argument_of(function) for _, function in body.measures]
-    values = [f"{'1' if e is None else render(e)} AS x{i}" for i, e in enumerate(arguments)]
-    results = [F.expr(f"{render(function)} AS v{i}") for i, (_, function) in enumerate(body.measures)]
-    fields = [*child.selectExpr(*values).schema.fields, *child.agg(*results).schema.fields]
-    return {field.name: field.dataType.simpleString() for field in fields}
-
-
-def _input_types(plan: NodePlan, known: Mapping[str, StructType]) -> dict[str, dict[str, str]]:
-    """The columns that a node reads, by relation, with their types; checked again at every refresh."""
-    found: dict[str, dict[str, str]] = {}
-    for op in walk(plan.body):
-        if isinstance(op, Scan):
-            columns = found.setdefault(op.relation, {})
-            columns.update({stored: known[op.relation][stored].dataType.simpleString() for _, stored in op.stored})
-    return found
-
-
-def _check_types(stored: StructType, analysed: StructType) -> None:
-    ours = [field.dataType.simpleString() for field in stored.fields[: len(analysed.fields)]]
-    theirs = [field.dataType.simpleString() for field in analysed.fields]
-    if ours != theirs:
-        raise Unsupported("PLAN_MISMATCH", f"a query whose types Spark derives differently ({ours} and {theirs})")
-
-
-def _commented(stored: StructType, wanted: StructType) -> StructType:
-    comments = {f.name: _own(f.metadata) for f in wanted.fields}
-    return StructType([StructField(f.name, f.dataType, True, comments.get(f.name, {})) for f in stored.fields])
-
-
-def _nullable(schema: StructType) -> StructType:
-    return StructType([StructField(f.name, f.dataType, True, _own(f.metadata)) for f in schema.fields])
-
-
-def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a column, without the marks by which Spark knows windows of time and joins them again."""
-    return {key: value for key, value in metadata.items() if not key.startswith("spark.")}
-
-
 def _query_node(
     statement: CreateView, key: str, schemas: Mapping[str, StructType], wanted: StructType, locate: Locate,
     problem: Unsupported,
@@ -573,4 +302,4 @@ def _query_node(
         "held_by_watermark": statement.options.emit == AFTER_WATERMARK,
     }  # fmt: skip
     digest = hashlib.sha256(statement.query.encode()).hexdigest()
-    return NodeRecord(key, False, locate(key, "views"), digest, _nullable(wanted).json(), tuple(schemas), details)
+    return NodeRecord(key, False, locate(key, "views"), digest, nullable(wanted).json(), tuple(schemas), details)

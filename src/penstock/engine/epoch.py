@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
 from penstock.engine.decision import Decision
-from penstock.engine.definition import emitted_by
 from penstock.engine.event_time import Watermarks
 from penstock.engine.missing import lost, missing_file
+from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message, counting_jobs

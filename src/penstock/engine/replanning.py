@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
-from penstock.engine.definition import Locate, define, plans_of, relation_schema, statement_of
+from penstock.engine.definition import define, relation_schema, statement_of
+from penstock.engine.planning import plans_of
 from penstock.engine.sources import Relation
+from penstock.engine.typed_nodes import Locate
 from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
 from penstock.plan import Unsupported
 from penstock.storage.reader import schema_of

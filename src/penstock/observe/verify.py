@@ -17,7 +17,7 @@ from pyspark.sql.types import BinaryType, DataType, DoubleType, FloatType, Struc
 from sqlglot import exp
 
 from penstock.catalog import Frontier, NodeRecord, ViewRecord, World
-from penstock.engine.definition import emitted_by
+from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, PenstockError

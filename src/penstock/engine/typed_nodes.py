@@ -1,0 +1,227 @@
+"""The nodes of a plan as records: Spark tells the types of what each of them keeps, on inputs without rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from penstock.catalog import NodeRecord, World
+from penstock.engine.session import clean_message
+from penstock.ivm import rules
+from penstock.ivm.context import Moment
+from penstock.ivm.layout import argument_of, as_aggregate
+from penstock.ivm.materialize import Materialized
+from penstock.ivm.node import maintained_node
+from penstock.plan import NodePlan, Unsupported
+from penstock.plan.describe import describe_node, label_columns
+from penstock.plan.estimate import estimated_rows
+from penstock.plan.lateness import Lateness
+from penstock.plan.operators import (
+    Aggregate,
+    Distinct,
+    Ended,
+    Late,
+    Scan,
+    Sessions,
+    render,
+    walk,
+)
+from penstock.storage.arrow import local_frame
+from penstock.storage.delta_log import Snapshot
+from penstock.storage.lookup import Anywhere
+from penstock.storage.reader import quoted
+from penstock.storage.zset import WEIGHT, Delta, Rows
+
+Locate = Callable[[str, str], str]
+"""Where the table of a node goes, by the node's name and a folder."""
+_CHAR = re.compile(r"(?<!var)char\(")
+
+
+class _NameTaken(Exception):
+    """A hidden node's name is taken by one that computes the same, of columns that had other types then."""
+
+    def __init__(self, name: str, types: str):
+        super().__init__(name)
+        self.name = name
+        self.types = types
+
+
+def named_nodes(
+    plan: Callable[[dict[str, str]], tuple[NodePlan, ...]],
+    typed: Callable[[tuple[NodePlan, ...]], tuple[NodeRecord, ...]],
+) -> tuple[NodeRecord, ...]:
+    """The records of the nodes; one whose name is taken by a node of other types gets a name of its own."""
+    renamed: dict[str, str] = {}
+    while True:
+        try:
+            nodes = typed(plan(renamed))
+        except _NameTaken as taken:
+            renamed[taken.name] = hashlib.sha256(taken.types.encode()).hexdigest()
+            continue
+        if not renamed:
+            return nodes
+        return (*nodes[:-1], replace(nodes[-1], details={**nodes[-1].details, "renamed": renamed}))
+
+
+class _EmptyInputs:
+    """Inputs without rows: enough for Spark to tell types."""
+
+    def __init__(self, spark: SparkSession, schemas: Mapping[str, StructType]):
+        self._spark = spark
+        self._schemas = schemas
+
+    def delta(self, scan: Scan) -> Delta | None:
+        return None
+
+    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
+        return Materialized(frame, None)
+
+    def count(self, scan: Scan) -> int:
+        return 0
+
+    @property
+    def utc(self) -> bool:
+        return True
+
+    def near(self, bounds: pa.Table | None, sought: Anywhere | None = None) -> _EmptyInputs:
+        return self
+
+    def watermark(self, moment: Moment) -> int | None:
+        return None
+
+    def read(self, scan: Scan, moment: Moment) -> Rows:
+        frame = local_frame(self._spark, self._schemas[scan.relation])
+        return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
+
+
+def typed_nodes(
+    spark: SparkSession, world: World, plans: tuple[NodePlan, ...], schemas: Mapping[str, StructType],
+    wanted: StructType, analysed: StructType, locate: Locate, lateness: tuple[Lateness, ...],
+) -> tuple[NodeRecord, ...]:  # fmt: skip
+    """Records of the nodes. Spark's types of our plan must be those of the user's query."""
+    _check_source_columns(plans, schemas)
+    known = dict(schemas)
+    sizes = {key: _rows(world, key) for key in schemas}
+    labels: dict[str, dict[str, str]] = {}
+    records = []
+    for plan in plans:
+        sizes[plan.name] = estimated_rows(plan.body, sizes)
+        inputs = _EmptyInputs(spark, known)
+        try:
+            types = _measure_types(plan, inputs)
+            maintained = maintained_node(plan, types)
+            stored = maintained.evaluate(inputs, "post").schema
+        except PySparkException as problem:
+            raise Unsupported(
+                "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
+            ) from None
+        known[plan.name] = stored
+        if plan.hidden:
+            labels[plan.name] = label_columns(plan, labels)
+        if plan.hidden and plan.name in world.nodes:
+            _check_same_types(world.nodes[plan.name], stored, _input_types(plan, known))
+            records.append(world.nodes[plan.name])
+            continue
+        if not plan.hidden:
+            _check_types(stored, analysed)
+            stored = _commented(stored, wanted)
+        records.append(
+            NodeRecord(
+                plan.name, plan.hidden, locate(plan.name, "nodes" if plan.hidden else "views"), plan.fingerprint,
+                nullable(stored).json(), plan.inputs,
+                {
+                    "types": types,
+                    "schemas": {k: s.names for k, s in schemas.items()},
+                    "input_types": _input_types(plan, known),
+                    "incremental": True,
+                    "estimated_rows": sizes[plan.name],
+                    "held_by_watermark": any(isinstance(op, Ended) for op in walk(plan.body)),
+                    "late": isinstance(plan.body, Late),
+                    "lateness": [astuple(late) for late in lateness],
+                    **describe_node(plan, maintained.mergeable, labels),
+                },
+            )
+        )  # fmt: skip
+    return tuple(records)
+
+
+def _check_same_types(node: NodeRecord, stored: StructType, inputs: dict[str, dict[str, str]]) -> None:
+    """A node that others have can be shared if what it reads and what it keeps still have the types of then."""
+    kept = StructType.fromJson(json.loads(node.schema_json)).simpleString()
+    if kept != stored.simpleString() or node.details["input_types"] != inputs:
+        raise _NameTaken(node.name, f"{inputs} {stored.simpleString()}")
+
+
+def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, StructType]) -> None:
+    """A change does not know that Spark pads a CHAR column wherever it compares it, and has a column of its own."""
+    scans = [op for plan in plans for op in walk(plan.body) if isinstance(op, Scan) and op.relation in schemas]
+    for scan in scans:
+        for _, stored in scan.stored:
+            if _CHAR.search(schemas[scan.relation][stored].metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
+                raise Unsupported("SOURCE_COLUMN", f"the column {stored} of type CHAR")
+            if stored.lower() == WEIGHT:
+                raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
+
+
+def _rows(world: World, key: str) -> int:
+    """The number of rows of a table or view, from its log."""
+    if key in world.tables:
+        return Snapshot(world.tables[key].path).rows
+    node = world.nodes[key]
+    return Snapshot(node.path, node.version).rows if node.version is not None else 0
+
+
+def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
+    """Types of the arguments (x0, ..) and values (v0, ..) of an aggregate's measures."""
+    if not isinstance(plan.body, Aggregate | Distinct) or isinstance(plan.body, Sessions):
+        return {}
+    body = as_aggregate(plan.body)
+    child = rules.evaluate(body.child, inputs, "post").frame
+    if not body.measures:
+        return {}
+    arguments = [argument_of(function) for _, function in body.measures]
+    values = [f"{'1' if e is None else render(e)} AS x{i}" for i, e in enumerate(arguments)]
+    results = [F.expr(f"{render(function)} AS v{i}") for i, (_, function) in enumerate(body.measures)]
+    fields = [*child.selectExpr(*values).schema.fields, *child.agg(*results).schema.fields]
+    return {field.name: field.dataType.simpleString() for field in fields}
+
+
+def _input_types(plan: NodePlan, known: Mapping[str, StructType]) -> dict[str, dict[str, str]]:
+    """The columns that a node reads, by relation, with their types; checked again at every refresh."""
+    found: dict[str, dict[str, str]] = {}
+    for op in walk(plan.body):
+        if isinstance(op, Scan):
+            columns = found.setdefault(op.relation, {})
+            columns.update({stored: known[op.relation][stored].dataType.simpleString() for _, stored in op.stored})
+    return found
+
+
+def _check_types(stored: StructType, analysed: StructType) -> None:
+    ours = [field.dataType.simpleString() for field in stored.fields[: len(analysed.fields)]]
+    theirs = [field.dataType.simpleString() for field in analysed.fields]
+    if ours != theirs:
+        raise Unsupported("PLAN_MISMATCH", f"a query whose types Spark derives differently ({ours} and {theirs})")
+
+
+def _commented(stored: StructType, wanted: StructType) -> StructType:
+    comments = {f.name: _own(f.metadata) for f in wanted.fields}
+    return StructType([StructField(f.name, f.dataType, True, comments.get(f.name, {})) for f in stored.fields])
+
+
+def nullable(schema: StructType) -> StructType:
+    return StructType([StructField(f.name, f.dataType, True, _own(f.metadata)) for f in schema.fields])
+
+
+def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a column, without the marks by which Spark knows windows of time and joins them again."""
+    return {key: value for key, value in metadata.items() if not key.startswith("spark.")}
