@@ -28,6 +28,7 @@ from penstock.sql.query import parse_query
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
 from penstock.storage.frames import grouped, select
 from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.view_settings import Settings, own, under
 from penstock.storage.zset import WEIGHT, Rows, add, identity_of, plain_rows, weighted
 
 EQUAL, DIFFERENT, NOT_VERIFIED = "EQUAL", "DIFFERENT", "NOT_VERIFIED"
@@ -89,8 +90,9 @@ def verify(spark: SparkSession, world: World, key: str, sample: float | None = N
     try:
         consumed = _consumed(world, view)
         made = replace(made, versions={world.display_name(name): f.version for name, f in sorted(consumed.items())})
-        actual = read_snapshot(spark, Snapshot(node.path, node.version), [name for name, _, _ in view.columns])
-        missing, superfluous, examples = _compared(_query_rows(spark, world, view, consumed), actual, view, sample)
+        with under(spark, Settings.recorded(node.details), own(spark)):
+            actual = read_snapshot(spark, Snapshot(node.path, node.version), [name for name, _, _ in view.columns])
+            missing, superfluous, examples = _compared(_query_rows(spark, world, view, consumed), actual, view, sample)
     except (_NotVerified, HistoryGone, PenstockError) as problem:
         return replace(made, outcome=NOT_VERIFIED, reason=str(problem))
     except (PySparkException, Py4JJavaError) as problem:
@@ -143,7 +145,7 @@ def _followed(world: World, view: ViewRecord, node: NodeRecord) -> Iterable[str]
 
 
 def _query_rows(spark: SparkSession, world: World, view: ViewRecord, consumed: Mapping[str, Frontier]) -> DataFrame:
-    """What the query gives. The settings that belong to the view are to be in force around this and what reads it."""
+    """What the query gives; the settings that belong to the view are in force."""
     mark = world.watermarks.get(view.key)
     text = emission.at(emitted_by(view), None if mark is None else mark.value)
     rows = run_query(spark, text, lambda key: _input(spark, world, view, key, consumed[key]))
