@@ -75,9 +75,7 @@ class Definition:
     nodes: tuple[NodeRecord, ...]
 
 
-def define(
-    spark: SparkSession, world: World, statement: CreateView, locate: Locate, settings: Settings = USUAL
-) -> Definition:
+def define(spark: SparkSession, world: World, statement: CreateView, locate: Locate, settings: Settings) -> Definition:
     """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes; ``settings`` are in force."""
     reads = read_keys(world, statement.query)
     for key in reads:
