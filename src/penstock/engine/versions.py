@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from penstock.errors import SparkError
 
-TESTED = {"4.1": ("4.3", "4.4"), "4.2": ("4.4",)}
+TESTED = {"4.1": ("4.4",), "4.2": ("4.4",)}
 """The minor versions of Delta Lake for each of Spark. Delta Lake is built for one minor version of Spark at a time."""
 
 WITHOUT_JAR = ("4.4.1",)

@@ -68,7 +68,7 @@ def of_table(table: TableRecord) -> str:
         f"CREATE TABLE {_name(table.name)} (\n  " + ",\n  ".join([*fields, *watermark]) + "\n)",
         f"PARTITIONED BY ({_names(found.partition_columns)})" if found.partition_columns else "",
         f"COMMENT {_text(found.description)}" if found.description else "",
-        _properties(kept),
+        _properties(dict(sorted(kept.items()))),  # a Delta log keeps them in no order
     ]
     return "\n".join(part for part in parts if part)
 
@@ -120,7 +120,7 @@ def _type(kept: str | Mapping[str, Any]) -> str:
 
 
 def _properties(properties: Mapping[str, str]) -> str:
-    listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in sorted(properties.items()))
+    listed = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in properties.items())
     return f"TBLPROPERTIES ({listed})" if listed else ""
 
 
