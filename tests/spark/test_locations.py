@@ -33,7 +33,7 @@ def assert_refused(db: penstock.Database, place: str) -> None:
         db.sql(f"CREATE TABLE t (k INT) LOCATION '{place}'")
 
 
-@pytest.mark.parametrize("folder", ["with space", "100%20 percent", "umläut#?"])
+@pytest.mark.parametrize("folder", ["with space", "umläut#?"])
 def test_a_file_url_works_everywhere(db: penstock.Database, tmp_path: Path, folder: str) -> None:
     path = tmp_path / folder / "t"
     db.sql(f"CREATE TABLE made (k INT) LOCATION '{path.as_uri()}'")

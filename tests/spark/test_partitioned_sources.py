@@ -86,6 +86,7 @@ def test_rows_of_a_large_table_are_looked_up_in_their_partitions(
     sales.sql(f"INSERT INTO sales VALUES {', '.join(row(number) for number in range(30, 330))}")
     sales.refresh()
     monkeypatch.setattr(limits, "LOOKUP_LEAST_ROWS", 0)
+    monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 0)
     monkeypatch.setattr(limits, "READ_ROWS", 100)  # what is not looked up would be read by Spark
     sales.sql("INSERT INTO regions VALUES ('us', 'America'), (NULL, 'somewhere')")
     assert by_spark(sales) == []

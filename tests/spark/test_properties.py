@@ -28,8 +28,8 @@ def table(db: penstock.Database, view: str) -> Snapshot:
 @pytest.mark.parametrize(("value", "strategy"), [("false", "REWRITE"), ("true", "PATCH")])
 def test_a_view_without_deletion_vectors_is_never_patched(orders: penstock.Database, value: str, strategy: str) -> None:
     orders.sql(
-        "CREATE MATERIALIZED VIEW v AS SELECT id, amount FROM orders "
-        f"TBLPROPERTIES ('delta.enableDeletionVectors' = '{value}', 'team' = 'sales')"
+        f"CREATE MATERIALIZED VIEW v TBLPROPERTIES ('delta.enableDeletionVectors' = '{value}', 'team' = 'sales') AS "
+        "SELECT id, amount FROM orders"
     )
     for change in ("UPDATE orders SET amount = 7 WHERE id = 3", "DELETE FROM orders WHERE id IN (5, 50)"):
         orders.sql(change)

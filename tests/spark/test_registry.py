@@ -177,3 +177,13 @@ def test_show_describe_and_explain(t: penstock.Database) -> None:
     assert "maintained incrementally" in shown["explain"][0][0]
     assert any("distinct x of t" in r[0] for r in shown["planned"])
     assert [v.name for v in t.status()] == ["v"]
+
+
+def test_explain_says_what_to_switch_on(db: penstock.Database, tmp_path: Path) -> None:
+    db.sql(f"CREATE TABLE outside (k INT) LOCATION '{tmp_path / 'outside'}'")
+    db.create_view("w", "SELECT k FROM outside")
+    assert "advice: table outside has neither deletion vectors nor a change feed" in str(db.explain("w"))
+    db.sql("ALTER TABLE outside SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    assert db.explain("w").advice == ()
+    full = db.explain("CREATE MATERIALIZED VIEW x AS SELECT FIRST(k) AS k FROM outside")
+    assert full.advice == ("Use MIN, MAX, MIN_BY, MAX_BY or PERCENTILE, which do not depend on the order of rows.",)

@@ -28,7 +28,7 @@ from penstock.engine.session import clean_message, counting_jobs
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.steps import Request, Result, Step
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, SourceError
 from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.describe import in_words
@@ -215,8 +215,16 @@ class Epoch:
         paths = {read: self._relations[read].path.rstrip("/") + "/" for read in node.inputs}
         for read, path in paths.items():
             if path in file or path.rstrip("/") + "'" in file:
-                return lost("table" if read in self._world.tables else "view", self._world.display_name(read), problem)
+                return self._lost(read, problem)
         return _as_error(problem)
+
+    def _lost(self, read: str, problem: Exception) -> PenstockError:
+        name, after = self._world.display_name(read), self._relations[read].after
+        if read not in self._world.tables:
+            return lost("view", name, problem)
+        if after is not None and not is_latest(after):
+            return SourceError(f"table {name!r} was written and vacuumed while it was read. Refresh again.")
+        return lost("table", name, problem)
 
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:

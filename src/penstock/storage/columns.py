@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 
 from penstock.storage.arrow import NotHere, loosened, settled
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.log_replay import UnknownLog
 from penstock.storage.reader import schema_of
 
 _PLACE = "__row"
@@ -98,9 +99,11 @@ class Columns:
     def constants_of(self, table: Snapshot, file: str) -> Constants:
         """The same for a file of a version."""
         if any(isinstance(data_type, TimestampType) for data_type in self._types.values()):
-            return self.constants(table.partition_texts[file])  # delta-rs does not tell moments without a zone apart
-        found = {name: table.partition_value(file, name) for name in self._constants}
-        return {name: pa.scalar(None, value.type) if value.as_py() == "" else value for name, value in found.items()}
+            try:  # delta-rs does not tell moments without a zone apart
+                return self.constants(table.partition_texts[file])
+            except UnknownLog as problem:
+                raise NotHere(str(problem)) from None
+        return {name: _or_null(table.partition_value(file, name)) for name in self._constants}
 
     def complete(self, rows: pa.Table, constants: Constants) -> pa.Table:
         """Rows of a file under the columns' names and with their types, in order."""
@@ -122,6 +125,11 @@ class Columns:
                 assert batch is not None
                 columns.append(batch.column(self._stored[name]))
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
+
+
+def _or_null(value: pa.Scalar) -> pa.Scalar:
+    """The empty text means NULL."""
+    return pa.scalar(None, value.type) if pa.types.is_string(value.type) and value.as_py() == "" else value
 
 
 def nothing(count: int) -> pa.Table:

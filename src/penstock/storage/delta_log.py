@@ -181,10 +181,7 @@ class Snapshot:
     @cached_property
     def partition_texts(self) -> dict[str, dict[str, str | None]]:
         """What the log says of each file's partition, word for word."""
-        try:
-            return read_partitions(*filesystem_of(self.path), self.version)
-        except UnknownLog as problem:
-            raise HistoryGone(f"version {self.version} of {self.path!r} cannot be read: {problem}") from None
+        return read_partitions(*filesystem_of(self.path), self.version)
 
     @cached_property
     def told_by_name(self) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from penstock.errors import NotSupportedError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-_FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(?P<path>/.*)", re.IGNORECASE | re.DOTALL)
+_FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)
 
 
 def local_path(given: str | os.PathLike[str], what: str) -> str:
