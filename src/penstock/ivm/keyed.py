@@ -161,8 +161,9 @@ class Keyed:
 
     @property
     def stored(self) -> tuple[str, ...]:
+        """In the order of the table, which an aggregate's state tells."""
         visible = [name for name, _ in self.node.outputs]
-        return tuple(dict.fromkeys([*visible, *(stored for _, stored in self.keys), *self.state]))
+        return tuple(dict.fromkeys([*visible, *self.state, *(stored for _, stored in self.keys)]))
 
     def project(self, frame: DataFrame) -> DataFrame:
         """The table's columns from those of the node's operator."""
