@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import penstock
+
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("penstock", deadline=None)
+settings.load_profile("penstock")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
