@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 import penstock
 
-
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
