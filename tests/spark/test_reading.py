@@ -65,7 +65,7 @@ SPELLINGS = [
     "a = b < c", "a <=> b = c", "a <> b >= c", "a = b IS NULL", "a = b IS NOT NULL", "NOT a = b IS NULL", "!a = b",
     "NOT a <=> b", "a = b IN (c)", "a < b NOT IN (c, NULL)", "a BETWEEN b AND b = c", "a = b BETWEEN b AND c",
     "a IS DISTINCT FROM b = c", "a = b IS TRUE", "a OR b AND c = a", "(a = b) = c", "a = (b = c)", "i + j || s",
-    "s || i + 1 = s", "s || i LIKE s || '%'", "i & j << 1", "i | j ^ i & 3", "i << 1 + 1", "i >> 1 >> 1",
+    "'1' || j + 1 = k", "s || i LIKE s || '%'", "i & j << 1", "i | j ^ i & 3", "i << 1 + 1", "i >> 1 >> 1",
     "- i * j", "~ i * j", "~~i", "- -i", "i - -1", "i - - - 1", "-1::STRING || s", "-i::STRING", "i DIV 2 * j",
     "i % 5 DIV 2", "i * j % 5", "i !< j", "i !> j = a", "i == j", "i = j = a", "i > j > a", "i <> j != a",
     "s COLLATE UTF8_LCASE = 'X' || ''", "s || 'X' COLLATE UTF8_LCASE = 'xX'", "CASE WHEN a THEN i ELSE j END = i < a",
