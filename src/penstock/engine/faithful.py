@@ -59,7 +59,7 @@ def _optimized(frame: DataFrame) -> str:
     plan = _plans(frame).split("== Optimized Logical Plan ==")[1].split("== Physical Plan ==")[0]
     numbers: dict[str, str] = {}
     plan = re.sub(r"#(\d+)", lambda found: f"#{numbers.setdefault(found[1], str(len(numbers)))}", plan)
-    plan = re.sub(r"(\blambda \w+?)_\d+#", r"\1#", plan)  # Spark numbers the variables of all its queries
+    plan = re.sub(r"(\blambda \w+?|_common_expr)_\d+#", r"\1#", plan)  # Spark numbers these through all its queries
     plan = re.sub(r"\bdate_trunc\((\w+),", lambda found: found[0].lower(), plan)
     return plan.replace("Join Cross", "Join Inner")
 
