@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
+from penstock.catalog import Catalog, HistoryRecord
 from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.connection import refusal
 from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
 from penstock.engine.report import counted
 from penstock.engine.said import Said
-from penstock.errors import InternalError, NotSupportedError, PenstockError, SourceError, WarehouseError
+from penstock.errors import InternalError, NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
-from penstock.observe.explain import explain as explain_view
 from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
 from penstock.observe.status import ViewStatus
@@ -38,10 +36,6 @@ if TYPE_CHECKING:
     from penstock.engine.source_tables import SourceTables
     from penstock.observe.verify import Verification
     from penstock.storage.vacuum import Freed
-
-
-_PAST = 50
-"""Refreshes among which ``explain`` looks for the last one that did something."""
 
 
 @dataclass(frozen=True)
@@ -232,8 +226,8 @@ class Database:
 
     def explain(self, name: str) -> Explanation:
         """How a view is maintained, or would be: takes a name or CREATE MATERIALIZED VIEW ..; ``print`` the answer."""
+        from penstock.observe.explained import explain_known, explain_planned
         from penstock.sql.parser import parse
-        from penstock.storage.delta_log import Snapshot
 
         self._check_open()
         world = self._catalog.world()
@@ -242,28 +236,8 @@ class Database:
             if not isinstance(statement, s.CreateView):
                 raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
             self._progress("planning")
-            definition = self._engine.views.define(world, statement)
-            return explain_view(
-                world, definition.view, definition.nodes, properties=self._properties(world, definition.view)
-            )
-        view = world.views[world.view_key(name)]
-        nodes = [world.nodes[n] for n in view.nodes]
-        rows = {n.name: Snapshot(n.path, n.version).rows for n in nodes if n.version is not None}
-        past = self._catalog.history(view.key, _PAST)
-        last = next((r for r in past if r.action not in ("NO_DATA", "SKIP")), next(iter(past), None))
-        return explain_view(world, view, nodes, last, rows, self._properties(world, view))
-
-    @staticmethod
-    def _properties(world: World, view: ViewRecord) -> dict[str, dict[str, str]]:
-        """Those of the tables that a view reads, as far as they are there."""
-        from penstock.storage.delta_log import Snapshot
-
-        found = {}
-        for key in view.reads:
-            if key in world.tables:
-                with suppress(SourceError):
-                    found[key] = Snapshot(world.tables[key].path).configuration
-        return found
+            return explain_planned(world, self._engine.views.define(world, statement))
+        return explain_known(self._catalog, world, name)
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
@@ -491,6 +465,7 @@ class Database:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
         from penstock.engine.relations import as_frame, spark_plan
         from penstock.observe import creation, listings
+        from penstock.observe.explained import explain_planned
         from penstock.storage.view_settings import own
 
         world = self._catalog.world()
@@ -520,10 +495,8 @@ class Database:
             case s.ExplainView():
                 listing = listings.lines("explanation", str(self.explain(statement.name)))
             case s.ExplainCreate():
-                definition = self._engine.views.define(world, statement.create)
-                properties = self._properties(world, definition.view)
-                found = explain_view(world, definition.view, definition.nodes, properties=properties)
-                listing = listings.lines("explanation", str(found))
+                planned = explain_planned(world, self._engine.views.define(world, statement.create))
+                listing = listings.lines("explanation", str(planned))
             case s.ExplainQuery():
                 listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))
             case _:

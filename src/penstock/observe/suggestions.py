@@ -12,12 +12,17 @@ NEXT_STEPS: Mapping[str, str] = {
     "OVERWRITE or MERGE instead of making it anew.",
     "HISTORY_GONE": "Refresh more often than the table is vacuumed, or keep its files longer: ALTER TABLE .. SET "
     "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days').",
+    "STATE_MISMATCH": "Run penstock verify, and look for what else writes to the view's table or its sources.",
+    "SCHEMA_CHANGED": "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
+    "PLAN_CHANGED": "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
     "CHEAPER": "Nothing to do. To maintain it all the same: ALTER MATERIALIZED VIEW .. REFRESH POLICY INCREMENTAL.",
     "POLICY_FULL": "ALTER MATERIALIZED VIEW .. REFRESH POLICY AUTO maintains it, if its query can be.",
     "HELD_BY_ANOTHER": "Wait for the other process, and refresh again.",
     "UPSTREAM_FAILED": "Look at the view that it reads: SHOW REFRESH HISTORY tells what failed.",
     "GROUP_FAILED": "Mend the view that failed, or let views advance on their own: CONSISTENCY NONE.",
     "NOT_DUE": "Wait, or REFRESH MATERIALIZED VIEW .. FULL.",
+    "LEASE_LOST": "Refresh again. If it happens often, see what pauses the process, or keeps it from the catalog.",
+    "INTERRUPTED": "Refresh again.",
     "ERROR": "Do what the message says, and refresh again.",
     # why a view is recomputed at every change
     "AGGREGATE_FILTER": "Write CASE WHEN inside the aggregate instead of FILTER behind it.",
