@@ -62,7 +62,8 @@ class Story:
                 patch.setattr("penstock.engine.vacuum._LEAST", timedelta(0))
             first = stack.enter_context(penstock.connect(self.path / "warehouse"))
             self._begin(first)
-            workers = [stack.enter_context(penstock.connect(self.path / "warehouse")) for _ in range(3)]
+            several = range(self.random.randint(2, 4))
+            workers = [stack.enter_context(penstock.connect(self.path / "warehouse")) for _ in several]
             scheduler = Scheduler(self.random, lambda pid: _run_out(first, pid), kills=1, pauses=2)
             tasks = {f"worker {i}": self._task(db, f"worker {i}") for i, db in enumerate(workers)}
             scheduler.run(tasks)
@@ -126,8 +127,11 @@ class Story:
         column = [[self.random.randint(0, 4) for _ in range(count)] for _ in "ka"]
         rows = pa.table({"k": pa.array(column[0], pa.int32()), "a": pa.array(column[1], pa.int32())})
         write_deltalake(place, rows, mode="append")
-        if self.random.random() < 0.3:
+        fate = self.random.random()
+        if fate < 0.2:
             DeltaTable(place).delete(f"k = {self.random.randint(0, 4)}")
+        elif fate < 0.4:
+            DeltaTable(place).update({"a": "a + 1"}, f"k = {self.random.randint(0, 4)}")
 
     def _read(self, db: penstock.Database) -> None:
         """All views of one moment; of an epoch that has expired, files may be gone."""

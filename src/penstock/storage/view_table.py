@@ -80,6 +80,7 @@ class Shape:
 
 def create_table(path: str, schema_json: str, name: str, placement: Placement = ANYWHERE) -> int:
     """An empty Delta table; gives its version."""
+    points.reached(points.COMMIT)
     try:
         table = DeltaTable.create(
             table_uri(path), Schema.from_json(schema_json), name=name, partition_by=list(placement.partition),
@@ -159,6 +160,7 @@ def _moved(path: str, folder: str, adds: Sequence[AddAction]) -> list[AddAction]
 
 def discard(path: str, adds: Sequence[AddAction]) -> None:
     """Delete files that were written and will not be committed."""
+    points.reached(points.DELETION)
     filesystem, root = filesystem_of(path)
     for add in adds:
         with suppress(OSError):
