@@ -106,9 +106,9 @@ def test_changes_between_epochs(sales: penstock.Database) -> None:
 def test_epochs_that_cannot_be_read(sales: penstock.Database) -> None:
     with pytest.raises(penstock.NotFoundError, match=r"there is no published epoch 9\. The newest is 3"):
         sales.table("totals", epoch=9)
-    sales.sql(f"CREATE OR REPLACE MATERIALIZED VIEW totals AS {QUERY}")
+    sales.sql("CREATE MATERIALIZED VIEW later AS SELECT COUNT(*) AS n FROM orders")
     with pytest.raises(penstock.NotFoundError, match="no rows at epoch 2: it was created or replaced later"):
-        sales.table("totals", epoch=2)
+        sales.table("later", epoch=2)
     with pytest.raises(penstock.SqlError, match="a view cannot read AS OF"):
         sales.sql("CREATE MATERIALIZED VIEW old AS SELECT * FROM totals AS OF EPOCH 1")
 
@@ -141,8 +141,7 @@ def test_going_back_to_a_checkpoint_and_catching_up(sales: penstock.Database) ->
     assert rows(sales.table("totals")) == [("eu", 20), ("us", 5)]
     assert rows(sales.table("top")) == [(20,)]
     assert rows(sales.table("totals", epoch=4)) == [("eu", 20), ("us", 5)]
-    with pytest.raises(penstock.NotFoundError, match="there is no published epoch 5"):
-        sales.table("totals", epoch=5)
+    assert rows(sales.table("top", epoch=5)) == [(1020,)], "an epoch that was seen can be seen again"
 
     report = sales.refresh()
     assert {report["totals"].action, report["top"].action} == {"INCREMENTAL"}

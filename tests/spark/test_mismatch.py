@@ -17,9 +17,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import assert_all_fresh, multiset
-from penstock.engine import sources
-from penstock.ivm import keyed, materialize
-from penstock.storage import apply, changes, local_changes, parquet
+from penstock.storage import apply, limits
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.local_frame import on_driver
 from penstock.storage.reader import read_snapshot
@@ -50,19 +48,17 @@ def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 def made_so(size: str, patch: pytest.MonkeyPatch) -> None:
     """Who computes and writes, and how: small tables are taken for large ones."""
     if "rewrite" in size or "patch" in size or size == "many":
-        for module in (apply, sources, keyed):
-            patch.setattr(module, "SMALL_TABLE_ROWS", 0)
+        patch.setattr(limits, "SMALL_TABLE_ROWS", 0)
         patch.setattr(apply, "cheaper", lambda **_: "PATCH" if "patch" in size else "REWRITE")
     if size == "many":
-        patch.setattr(apply, "MOST_LOCATED", 0)
+        patch.setattr(limits, "LOCATED_ROWS", 0)
     if "spark" in size:
-        patch.setattr(apply, "LOCAL_TABLE_ROWS", -1)
+        patch.setattr(limits, "LOCAL_TABLE_ROWS", -1)
     if size.endswith("_by_spark") or size == "spark":
-        patch.setattr(parquet, "MOST_ROWS", -1)
-        patch.setattr(changes, "_SMALL_BYTES", 0)
-        patch.setattr(local_changes, "MOST_ROWS", -1)
-        for module in (materialize, sources):
-            patch.setattr(module, "LOCAL_ROWS", 0)
+        patch.setattr(limits, "READ_ROWS", -1)
+        patch.setattr(limits, "SMALL_CHANGE_BYTES", 0)
+        patch.setattr(limits, "CHANGE_ROWS", -1)
+        patch.setattr(limits, "LOCAL_ROWS", 0)
 
 
 @pytest.fixture

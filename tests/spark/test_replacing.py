@@ -141,7 +141,7 @@ def test_cascade_plans_the_readers_again(t: penstock.Database) -> None:
 def test_cascade_with_a_reader_that_cannot_follow_changes_nothing(t: penstock.Database) -> None:
     t.create_view("w", "SELECT SUM(n) AS s FROM v")
     with pytest.raises(
-        penstock.DependencyError, match=r"'v' cannot be replaced: 'w' reads it.*column 'n' of 'v' is gone"
+        penstock.DependencyError, match=r"'v' cannot be replaced: 'w' reads it.*column 'n' of view 'v' is gone"
     ):
         t.sql(f"{REPLACE} v AS SELECT k FROM t CASCADE")
     assert rows(t.table("v")) == [(1, 1), (2, 2)]

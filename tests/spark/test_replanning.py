@@ -104,7 +104,7 @@ def test_a_query_that_no_longer_holds_says_so_and_holds_up_nobody_else(t: pensto
     before = rows(t.table("v"))
     t.sql(f"ALTER TABLE t {change}")
     t.sql("INSERT INTO t (k, b) VALUES (3, 3)")
-    with pytest.raises(penstock.RefreshError, match=r"column 'a' of 't' is gone.*CREATE OR REPLACE") as problem:
+    with pytest.raises(penstock.RefreshError, match=r"column 'a' of table 't' is gone.*CREATE OR REPLACE") as problem:
         t.refresh()
     report = problem.value.report
     assert (report["reader"].action, report["reader"].reason) == ("SKIP", "UPSTREAM_FAILED")

@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 import penstock
 from oracle import assert_fresh, rows
 from penstock.cli.main import app
-from penstock.engine import sources
 from penstock.errors import DefinitionError
-from penstock.storage import lookup
+from penstock.storage import limits
 from penstock.storage.view_settings import DEFAULTS, Settings, own, under
 
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
@@ -249,10 +248,10 @@ def test_a_view_of_berlin_is_refreshed_by_the_command(spark: SparkSession, tmp_p
         command = ["refresh", "-w", str(warehouse)]
         shown = CliRunner().invoke(app, command)
         assert shown.exit_code == 1
-        assert f"computed under the views' own settings: {ZONE} = Europe/Berlin (this session: UTC)" in shown.stdout
-        assert (
-            "view 'doubled' failed to refresh: the function `twice` is not known to this Spark session." in shown.stderr
-        )
+        said = " ".join(shown.stdout.split())
+        assert f"computed under the views' own settings: {ZONE} = Europe/Berlin (this session: UTC)" in said
+        told = " ".join(shown.stderr.split())
+        assert "view 'doubled' failed to refresh: the function `twice` is not known to this Spark session." in told
         assert "penstock.connect(path, spark=your_session)" in shown.stderr
         for _ in range(2):
             assert rows(db.sql("SELECT CAST(d AS STRING), n FROM days")) == [("2026-03-29", 1), ("2026-10-25", 2)]
@@ -406,8 +405,8 @@ def test_local_times_are_looked_up_in_the_windows_of_their_zone(
     db: penstock.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hours of Kathmandu begin at a quarter past those of UTC, also for times that say no zone."""
-    monkeypatch.setattr(lookup, "LEAST_ROWS", 1)
-    monkeypatch.setattr(sources, "SMALL_TABLE_ROWS", 0)
+    monkeypatch.setattr(limits, "LOOKUP_LEAST_ROWS", 1)
+    monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 0)
     db.sql("CREATE TABLE t (id INT, local TIMESTAMP_NTZ, at TIMESTAMP)")
     db.sql(
         "INSERT INTO t SELECT id, TIMESTAMP_NTZ '2026-01-01 00:00:00' + MAKE_INTERVAL(0, 0, 0, 0, 0, id * 7), "

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, delete, func, insert, make_url, select, update
+from sqlalchemy import Column, Connection, Table, and_, delete, func, insert, make_url, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
@@ -85,7 +85,9 @@ class Catalog:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""
         newest = select(func.max(t.history.c.id)).group_by(t.history.c.view)
         if that_saw_sources:
-            undone = select(t.epochs.c.id).where(t.epochs.c.published_at.is_(None))
+            back = t.epochs.alias()  # between it and the epoch that it went back to, nothing counts any more
+            between = (t.epochs.c.id < back.c.id, t.epochs.c.id > back.c.restored)
+            undone = select(t.epochs.c.id).join(back, and_(*between))
             saw = (t.history.c.status == "SUCCEEDED", t.history.c.action != "SKIP", t.history.c.epoch.not_in(undone))
             newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
@@ -173,9 +175,7 @@ class Catalog:
                     f"Drop {'it' if len(readers) == 1 else 'them'} first."
                 )
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
-            # A table that is created under the name later is another one.
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
-            connection.execute(delete(t.source_versions).where(t.source_versions.c.source == key))
 
     def set_policy(self, view: ViewRecord, policy: str) -> None:
         """Change the policy of just this view, not of one that has replaced it meanwhile."""

@@ -110,7 +110,7 @@ class Checkpoints:
                 connection.execute(update(t.frontiers).where(*consumed).values(version=version))
             places = {name: node.path for name, node in before.items()}
             same = [name for name, (path, _) in checkpoint.nodes.items() if places.get(name) == path]
-            epoch = self._publish(connection, versions, same)
+            epoch = self._publish(connection, checkpoint.epoch, versions, same)
             known = checkpoint.nodes.keys() | _same_tables(connection, checkpoint)
             for table, name in _BY_EPOCH:
                 rows = checkpoint.state.get(table.name, [])  # one that was made by an older Penstock has none
@@ -126,10 +126,10 @@ class Checkpoints:
             raise NotFoundError(f"checkpoint {checkpoint.name!r} was dropped in this moment.")
 
     @staticmethod
-    def _publish(connection: Connection, versions: Mapping[str, int], same: Iterable[str]) -> int:
+    def _publish(connection: Connection, then: int, versions: Mapping[str, int], same: Iterable[str]) -> int:
         """``same`` are the nodes whose tables lie where they lay before: what earlier epochs say of them is true."""
         connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(list(same))))
-        epoch = next_epoch(connection)
+        epoch = next_epoch(connection, restored=then)
         for node, version in {**dict.fromkeys(same, t.NO_ROWS), **versions}.items():
             connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
         return epoch

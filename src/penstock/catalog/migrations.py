@@ -18,6 +18,7 @@ MIGRATIONS: dict[int, list[str]] = {
     ],
     4: [
         "ALTER TABLE epochs ADD COLUMN run VARCHAR(40)",
+        "ALTER TABLE epochs ADD COLUMN restored INTEGER",
         "CREATE TABLE alerts (view VARCHAR(255) NOT NULL, kind VARCHAR(40) NOT NULL, raised_at TIMESTAMPTZ NOT NULL, "
         "message TEXT NOT NULL, suggestion TEXT, epoch INTEGER NOT NULL, cleared_at TIMESTAMPTZ, "
         "PRIMARY KEY (view, kind, raised_at))",

@@ -81,14 +81,17 @@ def check_fence(connection: Connection, fence: Fence | None) -> None:
         )
 
 
-def next_epoch(connection: Connection, run: str = "") -> int:
-    """A new epoch, seen from now on. Whatever clocks say, it is not seen before the last one."""
+def next_epoch(connection: Connection, run: str = "", restored: int | None = None) -> int:
+    """A new epoch, seen from now on. Whatever clocks say, it is not seen before the last one.
+
+    ``restored`` is the epoch that it goes back to, if it does.
+    """
     last, seen = connection.execute(select(func.max(t.epochs.c.id), func.max(t.epochs.c.published_at))).one()
     now = datetime.now(timezone.utc)
     if seen is not None:
         now = max(now, seen if seen.tzinfo else seen.replace(tzinfo=timezone.utc))
     epoch = int(last or 0) + 1
-    connection.execute(insert(t.epochs).values(id=epoch, started_at=now, published_at=now, run=run))
+    connection.execute(insert(t.epochs).values(id=epoch, started_at=now, published_at=now, run=run, restored=restored))
     return epoch
 
 
@@ -101,7 +104,8 @@ def _further(connection: Connection, source: str, version: int, identity: Identi
     told = asdict(identity) if identity is not None else {}
     query = select(kept).where(kept.c.source == source).order_by(kept.c.epoch.desc()).limit(1)
     last = connection.execute(query).mappings().first()
-    if last is None or last["version"] <= version or (identity and last["table_id"] not in (None, identity.table_id)):
+    another = last is not None and identity is not None and last["table_id"] != identity.table_id
+    if last is None or another or last["version"] <= version:
         return {"version": version, **told}
     return {name: last[name] for name in ("version", "table_id", "fingerprint")}
 

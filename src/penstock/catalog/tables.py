@@ -98,6 +98,7 @@ epochs = Table(
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("published_at", DateTime(timezone=True)),
     Column("run", String(40)),
+    Column("restored", Integer),
 )  # fmt: skip
 
 node_versions = Table(

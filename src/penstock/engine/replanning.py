@@ -166,7 +166,8 @@ class Replanning:
         for name in view.nodes:
             for relation, column, now in self._differences(world, world.nodes[name]):
                 what = "is gone" if now is None else f"is now {now}"
-                changes.append(f"column {column!r} of {world.display_name(relation)!r} {what}")
+                kind = "table" if relation in world.tables else "view"
+                changes.append(f"column {column!r} of {kind} {world.display_name(relation)!r} {what}")
         told = "; ".join(dict.fromkeys(changes)) or "this version of Penstock plans it in another way"
         return DefinitionError(
             f"{told}, and the query no longer holds: {str(problem).rstrip('. ')}. Put the column back, or run CREATE "

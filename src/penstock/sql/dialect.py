@@ -47,6 +47,8 @@ def _literal(cast: exp.Cast) -> str | None:
     if value.is_string:
         plain = kind in _PREFIXES and not isinstance(cast, exp.TryCast) and set(value.this).isdisjoint("'\\")
         return f"{_PREFIXES[kind]}'{value.this}'" if plain else None
+    if sign and kind == _TYPE.DOUBLE:  # -0D is not the double of -0
+        return None
     return f"{sign}{value.this}{_SUFFIXES[kind]}" if kind in _SUFFIXES and _NUMBER.fullmatch(value.this) else None
 
 

@@ -102,7 +102,14 @@ class SparkParser(Spark.Parser):
         if not (self._curr.token_type == TokenType.DASH and self._next.token_type == TokenType.NUMBER):
             return None
         self._advance()
-        return self._parse_column_ops(self.expression(exp.Neg(this=self._parse_primary())))
+        number, value = self._curr, self._parse_primary()
+        # A suffix is read as a cast, whose tokens lie where the number does. The smallest whole number has no positive
+        # twin, so there the sign belongs into the cast; of decimals it would be lost there, and of 0D too.
+        suffixed = self._curr.token_type == TokenType.DCOLON and self._curr.start == number.start
+        if suffixed and self._next.token_type in (TokenType.DECIMAL, TokenType.DOUBLE, TokenType.FLOAT):
+            self._advance()
+            value = self.COLUMN_OPERATORS[TokenType.DCOLON](self, value, self._parse_dcolon())
+        return self._parse_column_ops(self.expression(exp.Neg(this=value)))
 
     def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> exp.Expr | None:
         """One interval may have several units, each with a sign: ``INTERVAL 1 DAY - 2 HOURS``."""

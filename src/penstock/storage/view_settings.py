@@ -16,8 +16,6 @@ from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from pyspark.errors import PySparkException
-
 from penstock.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -279,6 +277,8 @@ class _Turns:
 
     def _value(self, spark: SparkSession, name: str) -> str | None:
         """A setting's value; None where this Spark does not know it."""
+        from pyspark.errors import PySparkException  # late: who only shows settings needs no Spark
+
         if name in self._unknown:
             return None
         try:
