@@ -131,7 +131,7 @@ class Story:
         if fate < 0.2:
             DeltaTable(place).delete(f"k = {self.random.randint(0, 4)}")
         elif fate < 0.4:
-            DeltaTable(place).update({"a": "a + 1"}, f"k = {self.random.randint(0, 4)}")
+            DeltaTable(place).update({"a": "a + 1"}, predicate=f"k = {self.random.randint(0, 4)}")
 
     def _read(self, db: penstock.Database) -> None:
         """All views of one moment; of an epoch that has expired, files may be gone."""
