@@ -20,11 +20,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import penstock
 from penstock.storage.arrow import NotHere, collected
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.local_frame import as_local, on_driver
 from penstock.storage.local_rows import computed, parsed
 from penstock.storage.view_settings import Settings, own, under

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 import penstock
 from penstock.storage.arrow import NotHere
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.frames import grouped, join, select, spark_frame
 from penstock.storage.local_frame import Local, as_local, is_local, on_driver
 from penstock.storage.local_rows import computed, parsed

@@ -14,7 +14,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -28,6 +27,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.storage.arrow import NotHere, loosened, settled
+from penstock.storage.arrow_types import to_arrow_schema
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.reader import schema_of
