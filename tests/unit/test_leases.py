@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text, update
 
-from penstock.catalog import Catalog
+from penstock.catalog import Catalog, leases
 from penstock.catalog import tables as t
-from penstock.catalog.catalog import now
-from penstock.catalog.leases import Leases
+from penstock.catalog.catalog import now, utc
+from penstock.catalog.leases import Leases, Patience
+from penstock.errors import BusyError
 
 HOLD = """
 import sys
@@ -102,3 +104,52 @@ def test_of_another_host_only_the_clock_is_known(catalog: Catalog, left: timedel
         )
     with Leases(catalog, ["v"]) as found:
         assert found == others
+
+
+def test_a_heartbeat_that_fails_is_tried_again(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(leases, "_HEARTBEAT", 0.02)
+
+    def run(statement: str) -> None:
+        with catalog.transaction(writes=True) as connection:
+            connection.execute(text(statement))
+
+    with Leases(catalog, ["v"]):
+        run("ALTER TABLE leases RENAME TO away")  # the catalog cannot be asked for a while
+        while "could not be prolonged" not in caplog.text:
+            time.sleep(0.01)
+        run("ALTER TABLE away RENAME TO leases")
+        run("UPDATE leases SET expires_at = '2020-01-01 00:00:00'")
+        while expiry(catalog) < now():
+            time.sleep(0.01)
+
+
+def expiry(catalog: Catalog) -> datetime:
+    with catalog.transaction(writes=False) as connection:
+        return utc(connection.execute(select(t.leases.c.expires_at)).scalar_one())
+
+
+def test_vacuum_takes_no_lease_of_a_process_that_may_live(catalog: Catalog, url: str) -> None:
+    """Though it has run out; a refresh takes it over."""
+    with another_process(url, "leave"):
+        with catalog.transaction(writes=True) as connection:
+            connection.execute(update(t.leases).values(expires_at=now() - timedelta(seconds=1)))
+        with Leases(catalog, ["v"], expired=False) as others:
+            assert others == {"v"}
+        with Leases(catalog, ["v"]) as others:
+            assert others == set()
+
+
+def test_all_or_none_waits_and_then_says_for_whom(catalog: Catalog) -> None:
+    said: list[str] = []
+    patience = Patience(timedelta(0), said.append)
+    with Leases(catalog, ["v"]):
+        with (
+            pytest.raises(BusyError, match="'v' is being changed or refreshed by process"),
+            Leases(catalog, ["w", "v"], patience),
+        ):
+            pass
+        assert held(catalog) == ["v"], "it took nothing"
+    with Leases(catalog, ["w", "v"], patience):
+        assert held(catalog) == ["v", "w"]
