@@ -13,6 +13,7 @@ from penstock.cli.output import cell, out, plain_table, print_json, print_table,
 from penstock.cli.show import ACTION_STYLES, NO_TABLES, NO_VIEWS, STATUS_STYLES, count, styled
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.errors import RefreshError
+from penstock.sql.intervals import microseconds
 
 if TYPE_CHECKING:
     from penstock.engine.report import ViewReport
@@ -42,6 +43,8 @@ def refresh(
     The exit code is 0 when all of them are, 1 when a view failed, and 3 when none failed but some were skipped because
     another process is refreshing them (see --wait).
     """
+    if wait_for is not None and microseconds(wait_for) is None:
+        raise typer.BadParameter(f"--wait-for takes a length of time such as '5 minutes', not {wait_for!r}.")
     with opened(place_of(context, warehouse, catalog)) as (database, progress):
         nodes = database.graph().nodes
         report: Mapping[str, Any]

@@ -13,6 +13,7 @@ from penstock.cli.output import out, print_json, print_table
 from penstock.cli.refresh import leave_if_held
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
 from penstock.errors import PenstockError, RefreshError, SqlError
+from penstock.observe.creation import STATEMENT
 from penstock.sql.lexer import position
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ def run_statement(
         _print_done(result, json, took)
     elif isinstance(rows, list):
         print_json(rows)
+    elif rows.columns == [STATEMENT]:  # to be run again, so not a character may be added
+        out().file.write("".join(f"{row[0]};\n" for row in rows.rows))
     else:
         print_table(rows.table())
         out().print(f"({rows.caption()}{', ' if took else ''}{took})", style="dim")

@@ -185,15 +185,15 @@ class Engine:
 
 
 def _failure(report: Report) -> RefreshError:
-    first = report.failed[0]
-    others = f" ({len(report.failed) - 1} more failed too)" if len(report.failed) > 1 else ""
+    first, *more = report.failed
+    others = f" {', '.join(repr(view.name) for view in more)} failed too; the report says why." if more else ""
     if first.reason == "LEASE_LOST":
         return RefreshError(f"nothing was refreshed: {first.error}", report=report)
     held = ", ".join(repr(view.name) for view in report.values() if view.reason == "GROUP_FAILED")
     also = f" {held} must advance together with it, and wait too." if held else ""
     return RefreshError(
-        f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}{others}.{also} "
-        "The views that do not depend on it were refreshed and published.",
+        f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}.{others}{also} "
+        f"The views that do not depend on {'them' if more else 'it'} were refreshed and published.",
         report=report,
     )
 

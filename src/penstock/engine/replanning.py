@@ -41,14 +41,17 @@ class Renewal:
     """The views whose query no longer holds."""
 
     def failing_nodes(self) -> dict[str, PenstockError]:
-        """What only such views need."""
+        """What only such views need, with what to do about it."""
         needed = {node for key, view in self.world.views.items() if key not in self.failing for node in view.nodes}
-        return {
-            node: error
-            for key, error in self.failing.items()
-            for node in self.world.views[key].nodes
-            if node not in needed
-        }
+        found: dict[str, PenstockError] = {}
+        for key, problem in self.failing.items():
+            if not isinstance(problem, NotIncrementalError):
+                problem = DefinitionError(
+                    f"{problem} Put the column back, or run CREATE OR REPLACE MATERIALIZED VIEW with a query that fits; "
+                    "CASCADE at its end plans its readers again too."
+                )
+            found.update({node: problem for node in self.world.views[key].nodes if node not in needed})
+        return found
 
 
 class Replanning:
@@ -169,10 +172,10 @@ class Replanning:
                 kind = "table" if relation in world.tables else "view"
                 changes.append(f"column {column!r} of {kind} {world.display_name(relation)!r} {what}")
         told = "; ".join(dict.fromkeys(changes)) or "this version of Penstock plans it in another way"
-        return DefinitionError(
-            f"{told}, and the query no longer holds: {str(problem).rstrip('. ')}. Put the column back, or run CREATE "
-            "OR REPLACE MATERIALIZED VIEW with a query that fits; CASCADE at its end plans its readers again too."
-        )
+        why = str(problem).removeprefix("the query is not valid: ").rstrip(". ")
+        if " columns, but its query gives " in why:  # SELECT *
+            why = f"it would no longer have the columns {', '.join(name for name, _, _ in view.columns)}"
+        return DefinitionError(f"{told}, and the query no longer holds: {why}.")
 
 
 def _must_be_filled(old: NodeRecord, new: NodeRecord, differences: list[tuple[str, str, str | None]]) -> bool:

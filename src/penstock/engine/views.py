@@ -116,7 +116,7 @@ class Views:
         for key in renewal.failing.keys() & readers:
             raise DependencyError(
                 f"view {view.name!r} cannot be replaced: {amended.views[key].name!r} reads it, and "
-                f"{renewal.failing[key]}"
+                f"{renewal.failing[key]} Replace or drop {amended.views[key].name!r} first."
             )
         nodes = with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
         require(leases, (), nodes)

@@ -13,6 +13,8 @@ from penstock.observe.listings import Listing
 from penstock.sql.statements import Placement, ShowCreate
 from penstock.storage.delta_log import Snapshot
 
+STATEMENT = "createtab_stmt"
+"""The name of the column, as in Spark."""
 _TYPES = {"integer": "INT", "long": "BIGINT", "short": "SMALLINT", "byte": "TINYINT"}
 _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
 """Properties that Delta sets by itself and does not let anyone else set."""
@@ -27,7 +29,7 @@ def listing(world: World, asked: ShowCreate) -> Listing:
         text = of_table(world.tables[key])
     else:
         raise NotSupportedError(f"{asked.name!r} are the late rows of a view: they are created with it.")
-    return Listing("createtab_stmt STRING", [(text,)])
+    return Listing(f"{STATEMENT} STRING", [(text,)])
 
 
 def of_view(world: World, view: ViewRecord) -> str:
