@@ -13,7 +13,7 @@ from penstock.cli.output import out, print_json, print_table
 from penstock.cli.refresh import leave_if_held
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
 from penstock.errors import PenstockError, RefreshError, SqlError
-from penstock.observe.creation import STATEMENT
+from penstock.observe.listings import STATEMENT
 from penstock.sql.lexer import position
 
 if TYPE_CHECKING:

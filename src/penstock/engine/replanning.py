@@ -47,8 +47,8 @@ class Renewal:
         for key, problem in self.failing.items():
             if not isinstance(problem, NotIncrementalError):
                 problem = DefinitionError(
-                    f"{problem} Put the column back, or run CREATE OR REPLACE MATERIALIZED VIEW with a query that fits; "
-                    "CASCADE at its end plans its readers again too."
+                    f"{problem} Put the column back, or run CREATE OR REPLACE MATERIALIZED VIEW with a query that "
+                    "fits; CASCADE at its end plans its readers again too."
                 )
             found.update({node: problem for node in self.world.views[key].nodes if node not in needed})
         return found

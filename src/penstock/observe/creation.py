@@ -9,12 +9,10 @@ from typing import Any
 
 from penstock.catalog import TableRecord, ViewRecord, World
 from penstock.errors import NotSupportedError
-from penstock.observe.listings import Listing
+from penstock.observe.listings import STATEMENT, Listing
 from penstock.sql.statements import Placement, ShowCreate
 from penstock.storage.delta_log import Snapshot
 
-STATEMENT = "createtab_stmt"
-"""The name of the column, as in Spark."""
 _TYPES = {"integer": "INT", "long": "BIGINT", "short": "SMALLINT", "byte": "TINYINT"}
 _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
 """Properties that Delta sets by itself and does not let anyone else set."""

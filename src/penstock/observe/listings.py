@@ -17,6 +17,9 @@ from penstock.observe.status import ViewStatus
 from penstock.sql.statements import Placement
 from penstock.storage.view_settings import Settings
 
+STATEMENT = "createtab_stmt"
+"""The column of SHOW CREATE, named as Spark names it."""
+
 
 @dataclass(frozen=True)
 class Listing:
