@@ -86,6 +86,8 @@ class Database:
         url = catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
         self._refusal = refusal(self.path, url)
         self._catalog = Catalog(url, self._refusal)
+        if catalog is None and not self._refusal:
+            self._catalog.settle_at(self.path)
         self._given_spark = spark
         self._progress = Said(progress)
         self._closed = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,28 @@ def test_cascade_with_a_reader_that_cannot_follow_changes_nothing(t: penstock.Da
         t.sql(f"{REPLACE} v AS SELECT k FROM t CASCADE")
     assert rows(t.table("v")) == [(1, 1), (2, 2)]
     assert_all_fresh(t)
+
+
+# -- warehouses that move ---------------------------------------------------------------------------------------------
+
+
+def test_a_warehouse_that_is_copied_is_one_of_its_own(t: penstock.Database, tmp_path: Path) -> None:
+    t.checkpoint("then")
+    before = rows(t.table("v"))
+    shutil.copytree(t.path, tmp_path / "copy")
+    with penstock.connect(tmp_path / "copy") as copy:
+        copy.sql("INSERT INTO t VALUES (7, NULL)")
+        copy.refresh()
+        assert_fresh(copy, "v", "INCREMENTAL")
+        assert place(copy, "v") == tmp_path / "copy" / "views" / "v"
+        copy.restore("then")
+        assert rows(copy.table("v")) == before
+    assert t.table("t").count() == 3
+    assert t.refresh()["v"].action == "NO_DATA"
+    assert rows(t.table("v")) == before
+
+
+def test_an_epoch_that_no_column_holds(t: penstock.Database) -> None:
+    for epoch in (2**70, -1):
+        with pytest.raises(penstock.NotFoundError, match="there is no published epoch"):
+            t.table("v", epoch=epoch)

@@ -167,3 +167,45 @@ def test_a_table_that_is_overwritten_with_other_types(db: penstock.Database, tmp
     report = db.refresh()
     assert (report["v"].action, report["v"].reason) == ("REINITIALIZE", "SCHEMA_CHANGED")
     assert_fresh(db, "v")
+
+
+# -- columns that only look the same ----------------------------------------------------------------------------------
+
+
+def test_a_column_of_the_same_name_that_is_another_since_mapping_was_switched_on(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, a INT, b INT)")
+    db.sql("INSERT INTO t VALUES (1, 1, 100), (2, 2, 200)")
+    db.create_view("v", "SELECT id, a FROM t")
+    db.create_view("w", "SELECT SUM(a) AS s FROM t")
+    db.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    assert {view.action for view in db.refresh().values()} == {"NO_DATA"}
+    db.sql("ALTER TABLE t DROP COLUMN a")
+    db.sql("ALTER TABLE t RENAME COLUMN b TO a")
+    report = db.refresh()
+    assert {(view.action, view.reason) for view in report.values()} == {("REINITIALIZE", "SOURCE_REPLACED")}
+    assert_all_fresh(db)
+    db.sql("DELETE FROM t WHERE id = 1")
+    db.refresh()
+    assert_all_fresh(db, "INCREMENTAL")
+
+
+def test_a_field_within_a_column_that_is_another(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (id INT, st STRUCT<x: INT, a: INT>) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    db.sql("INSERT INTO t VALUES (1, STRUCT(1, 100)), (2, STRUCT(2, 200))")
+    db.create_view("v", "SELECT id, st.a AS a FROM t")
+    db.create_view("whole", "SELECT id, st FROM t")
+    assert_all_fresh(db)
+    db.sql("ALTER TABLE t DROP COLUMN st.a")
+    db.sql("ALTER TABLE t ADD COLUMNS (st.a INT)")
+    report = db.refresh()
+    assert {view.action for view in report.values()} == {"REINITIALIZE"}
+    assert rows(db.table("v")) == [(1, None), (2, None)]
+    assert_all_fresh(db)
+
+
+def test_verify_after_an_unused_column_is_dropped(t: penstock.Database) -> None:
+    t.create_view("v", "SELECT k, SUM(a) AS s FROM t GROUP BY k")
+    t.sql("ALTER TABLE t DROP COLUMN b")
+    t.sql("INSERT INTO t VALUES (5, 5)")
+    t.refresh()
+    assert [found.outcome for found in t.verify()] == ["EQUAL"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -15,6 +16,7 @@ from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert
 from penstock.catalog.connection import open_engine, open_for_reading
+from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.records import (
     Fence,
@@ -34,6 +36,9 @@ from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
 from penstock.sql.times import in_utc
+
+_LOCATION = "location"
+"""Kept beside the settings: where the warehouse is that has the catalog in it."""
 
 
 def now() -> datetime:
@@ -63,6 +68,19 @@ class Catalog:
                 yield connection
         except (OperationalError, ProgrammingError) as problem:
             raise WarehouseError(f"the catalog {self.url!r} cannot be used: {problem.orig}") from None
+
+    def settle_at(self, path: str) -> None:
+        """Say where the warehouse is. One that was moved or copied has its tables with it, not where they were made."""
+        place = select(t.settings.c.value).where(t.settings.c.name == _LOCATION)
+        with self.transaction(writes=False) as connection:
+            if connection.execute(place).scalar() == path:
+                return
+        with self.transaction(writes=True) as connection:
+            known = connection.execute(place).scalar()
+            if known is not None and not (os.path.exists(known) and os.path.samefile(known, path)):
+                move_paths(connection, known, path)
+            connection.execute(delete(t.settings).where(t.settings.c.name == _LOCATION))
+            connection.execute(insert(t.settings).values(name=_LOCATION, value=path))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -117,6 +135,8 @@ class Catalog:
 
     def moment(self, epoch: int | None = None) -> Moment | None:
         """The catalog as of an epoch, without one the newest; None for an epoch that was never published."""
+        if epoch is not None and not 0 <= epoch < 2**31:  # a number that no column holds
+            return None
         with self.transaction(writes=False) as connection:
             world = read_world(connection)
             epoch = world.epoch if epoch is None else epoch

@@ -13,7 +13,7 @@ from penstock.engine.weighing import Weighing
 from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
-from penstock.storage.reader import columns_by_name
+from penstock.storage.reader import columns_by_name, physical_names
 from penstock.storage.view_settings import Settings
 
 
@@ -89,10 +89,10 @@ class Decision:
         if name not in self._world.tables or since == after.version or not columns_by_name(after):
             return False
         try:
-            before = columns_by_name(Snapshot(after.path, since))
+            before = physical_names(Snapshot(after.path, since))
         except HistoryGone:
             return False  # which is found out, and said, when the change is read
-        now = columns_by_name(after)
+        now = physical_names(after)
         read = [column.lower() for column in node.details["input_types"].get(name, {})]
         return any(column in before and before[column] != now.get(column) for column in read)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from penstock.catalog import NodeRecord, World
 from penstock.engine.session import clean_message
@@ -218,8 +218,20 @@ def _commented(stored: StructType, wanted: StructType) -> StructType:
     return StructType([StructField(f.name, f.dataType, True, comments.get(f.name, {})) for f in stored.fields])
 
 
+def _unmarked(kind: DataType) -> DataType:
+    """A type without what its source says of the fields within it: how they are called there is not our matter."""
+    match kind:
+        case StructType():
+            return StructType([StructField(f.name, _unmarked(f.dataType), f.nullable) for f in kind.fields])
+        case ArrayType():
+            return ArrayType(_unmarked(kind.elementType), kind.containsNull)
+        case MapType():
+            return MapType(_unmarked(kind.keyType), _unmarked(kind.valueType), kind.valueContainsNull)
+    return kind
+
+
 def nullable(schema: StructType) -> StructType:
-    return StructType([StructField(f.name, f.dataType, True, _own(f.metadata)) for f in schema.fields])
+    return StructType([StructField(f.name, _unmarked(f.dataType), True, _own(f.metadata)) for f in schema.fields])
 
 
 def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:

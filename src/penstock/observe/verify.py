@@ -27,7 +27,7 @@ from penstock.sql import emission
 from penstock.sql.query import parse_query
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
 from penstock.storage.frames import grouped, select
-from penstock.storage.reader import quoted, read_snapshot
+from penstock.storage.reader import quoted, read_snapshot, schema_of
 from penstock.storage.view_settings import Settings, own, under
 from penstock.storage.zset import WEIGHT, Rows, add, identity_of, plain_rows, weighted
 
@@ -163,7 +163,8 @@ def _input(spark: SparkSession, world: World, view: ViewRecord, key: str, consum
         raise _NotVerified(f"version {consumed.version} of {name!r} is gone (VACUUM). Refresh the view first") from None
     if snapshot.table_id != consumed.table_id:
         raise _NotVerified(f"{name!r} is another table than the one that was read. Refresh the view first")
-    columns = world.nodes[view.key].details["schemas"][key]
+    there = {field.name.lower() for field in schema_of(snapshot).fields}
+    columns = [name for name in world.nodes[view.key].details["schemas"][key] if name.lower() in there]
     late = next((node for node in world.late_nodes(view).values() if node.inputs[0] == key), None)
     if late is None:
         return read_snapshot(spark, snapshot).select(*map(quoted, columns))

@@ -6,12 +6,13 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from penstock.storage import limits
 from penstock.storage.arrow import local_frame
@@ -36,6 +37,29 @@ def columns_by_name(snapshot: Snapshot) -> dict[str, str]:
     """What the columns are really called, by their names in lower case; empty for a table without column mapping."""
     found = {f.name.lower(): f.metadata.get("delta.columnMapping.physicalName") for f in schema_of(snapshot).fields}
     return {name: physical for name, physical in found.items() if physical}
+
+
+def physical_names(snapshot: Shaped) -> dict[str, Any]:
+    """What the columns are really called, and the fields within them, by their names in lower case.
+
+    Without column mapping, and for what was there before it was switched on, that is the name itself.
+    """
+    return {f.name.lower(): (_physical(f), _within(f.dataType)) for f in schema_of(snapshot).fields}
+
+
+def _physical(field: StructField) -> str:
+    return str(field.metadata.get("delta.columnMapping.physicalName", field.name))
+
+
+def _within(kind: DataType) -> Any:
+    match kind:
+        case StructType():
+            return [(f.name, _physical(f), _within(f.dataType)) for f in kind.fields]
+        case ArrayType():
+            return _within(kind.elementType)
+        case MapType():
+            return _within(kind.keyType), _within(kind.valueType)
+    return None
 
 
 def read_snapshot(spark: SparkSession, snapshot: Snapshot, columns: Sequence[str] | None = None) -> DataFrame:

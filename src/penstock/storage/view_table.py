@@ -194,9 +194,10 @@ def commit(
     paths = {unquote(f.path): f for f in removes}  # delta-rs quotes what it writes
     gone = [RemoveAction(path, data_change, now(), f.size, partition_of(path)) for path, f in paths.items()]
     new = [AddAction(a.path, a.size, a.partition_values, a.modification_time, data_change, a.stats) for a in adds]
+    described = None if shape is None else _described(node, shape)
     try:
-        if hidden or before.allows_vectors or shape is not None:
-            _commit_by_hand(before, new, gone, hidden, run, shape)
+        if hidden or before.allows_vectors or described is not None:
+            _commit_by_hand(before, new, gone, hidden, run, described)
         else:
             points.reached(points.COMMIT)
             _commit_by_delta_rs(before, new, gone, run)
@@ -206,6 +207,13 @@ def commit(
             "Only Penstock may write it; refresh again."
         ) from None
     return before.version + 1
+
+
+def _described(node: str, shape: Shape) -> tuple[Action, Action]:
+    try:
+        return shape.described()
+    except (DeltaError, OSError) as problem:
+        raise WarehouseError(f"the table of {node!r} cannot have these columns: {problem}") from None
 
 
 def _commit_by_delta_rs(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: str) -> None:
@@ -225,7 +233,7 @@ def _commit_by_hand(
     removes: Sequence[RemoveAction],
     hidden: Mapping[str, BitMap64],
     run: str,
-    shape: Shape | None,
+    described: tuple[Action, Action] | None,
 ) -> None:
     known = {unquote(path): add for path, add in before.state.adds.items()}
     file_id = uuid.uuid4()
@@ -233,7 +241,7 @@ def _commit_by_hand(
     actions = [
         said("WRITE", **{_RUN: run}),
         *(enabling(before.state.protocol, before.state.metadata) if hidden else []),
-        *(reshaping(before.state.protocol, before.state.metadata, shape.described()) if shape else []),
+        *(reshaping(before.state.protocol, before.state.metadata, described) if described else []),
         *[removed(known[gone.path], data_change=gone.data_change) for gone in removes],
         *[removed(known[unquote(path)]) for path in hidden],
         *[marked(known[unquote(path)], vector) for path, vector in descriptors.items()],
