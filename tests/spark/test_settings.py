@@ -252,7 +252,7 @@ def test_a_view_of_berlin_is_refreshed_by_the_command(spark: SparkSession, tmp_p
         assert f"computed under the views' own settings: {ZONE} = Europe/Berlin (this session: UTC)" in said
         told = " ".join(shown.stderr.split())
         assert "view 'doubled' failed to refresh: the function `twice` is not known to this Spark session." in told
-        assert "penstock.connect(path, spark=your_session)" in shown.stderr
+        assert "penstock.connect(path, spark=your_session)" in told
         for _ in range(2):
             assert rows(db.sql("SELECT CAST(d AS STRING), n FROM days")) == [("2026-03-29", 1), ("2026-10-25", 2)]
             assert rows(db.table("hours").select("id", "h", "s")) == [

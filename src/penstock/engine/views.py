@@ -197,7 +197,9 @@ class Views:
     def remark(self, key: str) -> str | None:
         """What is to be said about a view's SCHEDULE POLICY that decides nothing."""
         world = self._work.catalog.world()
-        view = world.views[key]
+        view = world.views.get(key)
+        if view is None:  # another process has dropped it since
+            return None
         if view.options.schedule is None or any(key in group.convergence for group in groups_of(world)):
             return None
         return f"SCHEDULE POLICY has no effect on {view.name!r} yet: no diamond ends in it"
