@@ -97,8 +97,11 @@ def test_ctrl_c_while_spark_starts_ends_it_at_once_and_is_in_the_history(stocked
     assert running.returncode == 130
     assert errors.splitlines()[-1] == "interrupted"
     assert "Traceback" not in errors
-    while _is_there(running.pid):  # no JVM is left; what started it needs a moment to end
+    for _ in range(1_000):  # what started the JVM needs a moment to end
+        if not _is_there(running.pid):
+            break
         time.sleep(0.05)
+    assert not _is_there(running.pid), "no JVM is left"
     with penstock.connect(warehouse) as db:
         newest = db.history("totals", 1)[0]
         assert (newest.status, newest.action, newest.reason) == ("FAILED", "SKIP", "INTERRUPTED")

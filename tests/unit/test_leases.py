@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -117,12 +117,18 @@ def test_a_heartbeat_that_fails_is_tried_again(
 
     with Leases(catalog, ["v"]):
         run("ALTER TABLE leases RENAME TO away")  # the catalog cannot be asked for a while
-        while "could not be prolonged" not in caplog.text:
-            time.sleep(0.01)
+        wait_until(lambda: "could not be prolonged" in caplog.text)
         run("ALTER TABLE away RENAME TO leases")
         run("UPDATE leases SET expires_at = '2020-01-01 00:00:00'")
-        while expiry(catalog) < now():
-            time.sleep(0.01)
+        wait_until(lambda: expiry(catalog) > now())
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    for _ in range(3_000):
+        if true():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came true")
 
 
 def expiry(catalog: Catalog) -> datetime:
