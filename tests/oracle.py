@@ -21,9 +21,9 @@ import penstock
 from penstock.catalog import Frontier, World
 from penstock.engine.planning import emitted_by
 from penstock.engine.report import Report
+from penstock.frames.arrow.tables import collected, nullable
 from penstock.sql import emission
 from penstock.sql.query import spark_text, substitute_tables
-from penstock.storage.arrow import collected, nullable
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.decimalOperations.allowPrecisionLoss")
 """What the rows of a query depend on: it is to be run under those that its view was created under."""

@@ -466,9 +466,9 @@ class Database:
     def _show(self, statement: s.Statement) -> DataFrame:
         """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
         from penstock.engine.relations import as_frame, spark_plan
+        from penstock.frames.settings import own
         from penstock.observe import creation, listings
         from penstock.observe.explained import explain_planned
-        from penstock.storage.view_settings import own
 
         world = self._catalog.world()
         match statement:

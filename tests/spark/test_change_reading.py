@@ -9,7 +9,8 @@ import pytest
 
 import penstock
 from oracle import assert_all_fresh, assert_fresh
-from penstock.storage import changes, limits
+from penstock.frames import limits
+from penstock.storage import changes
 
 
 @pytest.fixture(autouse=True)
@@ -134,9 +135,9 @@ def test_large_changes_of_large_tables_take_the_other_paths(
 ) -> None:
     monkeypatch.setattr(limits, "LOCAL_ROWS", 3)
     monkeypatch.setattr(limits, "SMALL_TABLE_ROWS", 5)
-    monkeypatch.setattr("penstock.storage.limits.SMALL_CHANGE_BYTES", 0)
-    monkeypatch.setattr("penstock.storage.limits.CHANGE_ROWS", 3)
-    monkeypatch.setattr("penstock.storage.limits.READ_ROWS", -1)
+    monkeypatch.setattr("penstock.frames.limits.SMALL_CHANGE_BYTES", 0)
+    monkeypatch.setattr("penstock.frames.limits.CHANGE_ROWS", 3)
+    monkeypatch.setattr("penstock.frames.limits.READ_ROWS", -1)
     db.sql("CREATE TABLE big (k INT, x INT, d DOUBLE)")
     db.sql("INSERT INTO big SELECT id % 7, id, id / 4 FROM range(60)")
     db.create_view("copy", "SELECT k, d FROM big WHERE x > 3")

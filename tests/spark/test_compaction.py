@@ -6,7 +6,7 @@ import pytest
 
 import penstock
 from oracle import assert_all_fresh
-from penstock.storage import limits
+from penstock.frames import limits
 from penstock.storage.compact import FILES_OF_A_TIER
 from penstock.storage.delta_log import Snapshot
 

@@ -24,11 +24,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 import penstock
-from penstock.storage.arrow import NotHere, collected
-from penstock.storage.arrow_types import to_arrow_schema
-from penstock.storage.local_frame import as_local, on_driver
-from penstock.storage.local_rows import computed, parsed
-from penstock.storage.view_settings import Settings, own, under
+from penstock.frames.arrow.expressions.values import computed, parsed
+from penstock.frames.arrow.frame import as_local, on_driver
+from penstock.frames.arrow.spark_types import to_arrow_schema
+from penstock.frames.arrow.tables import NotHere, collected
+from penstock.frames.settings import Settings, own, under
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")

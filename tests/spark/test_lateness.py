@@ -12,7 +12,7 @@ import penstock
 from event_time import BARS, SECONDS, at, put, rows, watermarks
 from oracle import assert_fresh
 from penstock.engine import cost
-from penstock.storage import limits
+from penstock.frames import limits
 
 
 @pytest.fixture

@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import assert_all_fresh, multiset
-from penstock.storage import apply, limits
+from penstock.frames import limits
+from penstock.frames.arrow.frame import on_driver
+from penstock.frames.zset import WEIGHT, copies
+from penstock.storage import apply
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.local_frame import on_driver
 from penstock.storage.reader import read_snapshot
-from penstock.storage.zset import WEIGHT, copies
 from tampering import created, filled, nothing, tamper, without
 
 

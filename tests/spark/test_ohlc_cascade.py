@@ -10,7 +10,8 @@ import pytest
 
 import penstock
 from oracle import after, assert_all_fresh, assert_fresh, rows
-from penstock.storage import apply, limits
+from penstock.frames import limits
+from penstock.storage import apply
 
 
 def bars(source: str, time: str, columns: tuple[str, str, str, str, str], width: str) -> str:

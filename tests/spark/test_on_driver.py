@@ -17,12 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import penstock
-from penstock.storage.arrow import NotHere
-from penstock.storage.arrow_types import to_arrow_schema
-from penstock.storage.frames import grouped, join, select, spark_frame
-from penstock.storage.local_frame import Local, as_local, is_local, on_driver
-from penstock.storage.local_rows import computed, parsed
-from penstock.storage.zset import WEIGHT, consolidate
+from penstock.frames.arrow.expressions.values import computed, parsed
+from penstock.frames.arrow.frame import Local, as_local, is_local, on_driver
+from penstock.frames.arrow.spark_types import to_arrow_schema
+from penstock.frames.arrow.tables import NotHere
+from penstock.frames.spark.frame import grouped, join, select, spark_frame
+from penstock.frames.zset import WEIGHT, consolidate
 
 SCHEMA = (
     "i INT, l BIGINT, s SMALLINT, t TINYINT, d DECIMAL(10,2), e DECIMAL(20,6), w DECIMAL(38,0), f DOUBLE, x STRING, "

@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 from oracle import assert_all_fresh, assert_fresh, rows
-from penstock.storage import limits
+from penstock.frames import limits
 
 DAYS = "PARTITIONED BY (day)"
 PROPERTIES = "'delta.enableChangeDataFeed' = '{feed}', 'delta.enableDeletionVectors' = '{vectors}'"

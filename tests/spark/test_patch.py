@@ -16,13 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 import penstock
 from oracle import assert_all_fresh, assert_fresh, multiset
 from penstock.catalog import Catalog
-from penstock.storage import apply, limits, log_writer, lookup, patch, reader
+from penstock.frames import limits
+from penstock.frames.zset import WEIGHT, consolidate
+from penstock.storage import apply, log_writer, lookup, patch, reader
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import read_snapshot
 from penstock.storage.view_table import create_table, restore
-from penstock.storage.zset import WEIGHT, consolidate
 
 Rows = Sequence[tuple[Any, ...]]
 

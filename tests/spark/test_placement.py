@@ -9,7 +9,8 @@ import pytest
 
 import penstock
 from oracle import after, assert_all_fresh
-from penstock.storage import apply, limits
+from penstock.frames import limits
+from penstock.storage import apply
 from penstock.storage.delta_log import Snapshot, partition_of
 
 

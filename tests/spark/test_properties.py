@@ -7,7 +7,8 @@ import pytest
 import penstock
 from oracle import assert_fresh
 from penstock.engine.properties import delta_properties
-from penstock.storage import apply, limits
+from penstock.frames import limits
+from penstock.storage import apply
 from penstock.storage.delta_log import Snapshot
 
 

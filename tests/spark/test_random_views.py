@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import assert_fresh
-from penstock.storage import apply, limits
+from penstock.frames import limits
+from penstock.storage import apply
 from stories import SMALLEST, Author, Story
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))

@@ -18,8 +18,8 @@ import penstock
 from oracle import assert_fresh, rows
 from penstock.cli.main import app
 from penstock.errors import DefinitionError
-from penstock.storage import limits
-from penstock.storage.view_settings import DEFAULTS, Settings, own, under
+from penstock.frames import limits
+from penstock.frames.settings import DEFAULTS, Settings, own, under
 
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"

@@ -123,7 +123,7 @@ def test_a_view_that_lags_behind_keeps_what_it_has_not_read(sales: penstock.Data
 
 def test_vectors_are_kept_as_long_as_their_files(db: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.storage.apply.cheaper", lambda **_: "PATCH")
-    monkeypatch.setattr("penstock.storage.limits.SMALL_TABLE_ROWS", 1)
+    monkeypatch.setattr("penstock.frames.limits.SMALL_TABLE_ROWS", 1)
     monkeypatch.setattr("penstock.storage.deletion_vectors.LARGEST_INLINE", 1)
     db.sql("CREATE TABLE orders AS SELECT id, id % 3000 AS region, 1 AS amount FROM range(9000)")
     db.sql(f"CREATE MATERIALIZED VIEW totals AS {QUERY}")

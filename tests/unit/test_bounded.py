@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
+from penstock.frames import limits
+from penstock.frames.bounded import Span, superset
 from penstock.ivm.touched import span_of
 from penstock.sql.query import parse_query
-from penstock.storage import limits
-from penstock.storage.bounded import Span, superset
 
 
 @pytest.mark.parametrize(

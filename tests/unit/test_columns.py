@@ -24,11 +24,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.storage import limits
-from penstock.storage.arrow import NotHere
+from penstock.frames import limits
+from penstock.frames.arrow.tables import NotHere
+from penstock.storage.change_files import read_locally
 from penstock.storage.columns import Columns
 from penstock.storage.delta_log import Snapshot, read_commits
-from penstock.storage.local_changes import read_locally
 from penstock.storage.lookup import Place, Sought, look_up
 from penstock.storage.parquet import read_rows
 from penstock.storage.skipping import files_near

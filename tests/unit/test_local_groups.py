@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.storage.local_groups import codes, consolidated, ranks, together
+from penstock.frames.arrow.groups import codes, consolidated, ranks, together
 
 WHOLE = st.sampled_from([0, 1, -1, 5, 2**60, -(2**60), 2**62, -(2**62), 2**63 - 1, -(2**63)])
 DECIMALS = st.sampled_from(["0.00", "-0.01", "1.50", "9999999999999999.99", "-9999999999999999.99"]).map(Decimal)

@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from penstock.frames import limits
 from penstock.ivm.touched import key_values, place_of, sought
 from penstock.plan.build import build
 from penstock.plan.nodes import split
 from penstock.plan.operators import Aggregate, Scan, walk
 from penstock.sql.query import parse_query
-from penstock.storage import limits, lookup
+from penstock.storage import lookup
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.lookup import Place, Sought, look_up
 
@@ -69,7 +70,7 @@ def floor(moment: datetime | None, unit: int | None) -> datetime | None:
 def test_just_the_rows_with_a_key_are_found(
     tmp_path: Path, columns: tuple[str, ...], unit: int | None, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.storage.limits.LOOKUP_FEW_VALUES", few)
+    monkeypatch.setattr("penstock.frames.limits.LOOKUP_FEW_VALUES", few)
     dice = random.Random(str(columns) + str(unit))
     rows = rows_of(dice, 100)
     for part in (rows[:60], rows[60:]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.storage.view_settings import ANSI, DEFAULTS, USUAL, ZONE, Settings, check_readable
+from penstock.frames.settings import ANSI, DEFAULTS, USUAL, ZONE, Settings, check_readable
 
 
 def test_spellings_of_the_defaults_are_the_defaults() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.storage import limits
+from penstock.frames import limits
 from penstock.storage.strategy import seconds_to_write
 
 START, START_FULL = 0.1, 0.3

@@ -10,11 +10,11 @@ from penstock.engine.planning import plans_of
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.engine.weighing import Weighing
+from penstock.frames.settings import Settings
 from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import columns_by_name, physical_names
-from penstock.storage.view_settings import Settings
 
 
 class Decision:

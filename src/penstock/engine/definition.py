@@ -22,6 +22,8 @@ from penstock.engine.properties import delta_properties
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
+from penstock.frames.arrow.tables import local_frame
+from penstock.frames.settings import USUAL, Settings
 from penstock.ivm.window import has_order
 from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
@@ -29,10 +31,8 @@ from penstock.plan.lateness import Lateness
 from penstock.sql.event_time import times_of_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Placement
-from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import schema_of
-from penstock.storage.view_settings import USUAL, Settings
 
 _FORBIDDEN = set(" ,;{}()\n\t=")
 

@@ -29,20 +29,21 @@ from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
+from penstock.frames.clock import Clock, phase, running
+from penstock.frames.mismatch import StateMismatch, as_mismatch
+from penstock.frames.settings import Own, Settings, own, under
+from penstock.frames.zset import WEIGHT, Delta, weighted
 from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.describe import in_words
 from penstock.sql import emission
+from penstock.sql.dialect import quoted
 from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
-from penstock.storage.clock import Clock, phase, running
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
-from penstock.storage.mismatch import StateMismatch, as_mismatch
-from penstock.storage.reader import quoted, read_snapshot
-from penstock.storage.view_settings import Own, Settings, own, under
+from penstock.storage.reader import read_snapshot
 from penstock.storage.view_table import Shape, create_table, restore
-from penstock.storage.zset import WEIGHT, Delta, weighted
 
 
 class Epoch:

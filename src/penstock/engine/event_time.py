@@ -11,15 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.catalog import Mark, Seen, TableRecord, World
 from penstock.engine.missing import missing_file
 from penstock.errors import DefinitionError, nearest
+from penstock.frames.arrow.tables import collected
+from penstock.frames.settings import ZONE, Settings
+from penstock.frames.spark.frame import spark_frame
+from penstock.frames.spark.interpreted import running
+from penstock.frames.zset import WEIGHT, consolidate
 from penstock.graph.watermarks import advanced, moment_in
-from penstock.storage.arrow import collected
+from penstock.sql.dialect import quoted
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.frames import spark_frame
-from penstock.storage.interpreted import running
-from penstock.storage.reader import quoted, read_snapshot, schema_of
-from penstock.storage.view_settings import ZONE, Settings
-from penstock.storage.zset import WEIGHT, consolidate
+from penstock.storage.reader import read_snapshot, schema_of
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 

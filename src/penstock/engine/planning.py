@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from penstock.catalog import ViewRecord, World
+from penstock.frames.settings import USUAL, Settings
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.lateness import Lateness, without_late_rows
 from penstock.plan.operators import (
@@ -18,7 +19,6 @@ from penstock.plan.operators import (
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import parse_query
 from penstock.sql.statements import AFTER_WATERMARK, Options
-from penstock.storage.view_settings import USUAL, Settings
 
 
 def plan_nodes(

@@ -17,10 +17,11 @@ from pyspark.sql.types import StructType
 from penstock.catalog import World
 from penstock.engine.session import spark_errors
 from penstock.errors import DefinitionError, DependencyError
+from penstock.frames.arrow.tables import local_frame
+from penstock.sql.dialect import quoted
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
-from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.reader import quoted, read_snapshot, schema_of
+from penstock.storage.reader import read_snapshot, schema_of
 
 RESERVED = "__"
 """What the names of our own columns begin with."""

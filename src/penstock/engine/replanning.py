@@ -19,9 +19,9 @@ from penstock.engine.planning import plans_of
 from penstock.engine.sources import Relation
 from penstock.engine.typed_nodes import Locate
 from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
+from penstock.frames.settings import Settings, own, under
 from penstock.plan import Unsupported
 from penstock.storage.reader import schema_of
-from penstock.storage.view_settings import Settings, own, under
 
 SCHEMA_CHANGED = "SCHEMA_CHANGED"
 """A column that the view reads has another type, or is gone and the query holds without it."""

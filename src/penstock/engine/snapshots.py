@@ -17,15 +17,16 @@ from penstock.catalog import Catalog, Moment, NodeRecord, ViewRecord, World
 from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
+from penstock.frames.zset import WEIGHT, consolidate
 from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
+from penstock.sql.dialect import quoted
 from penstock.sql.intervals import described
 from penstock.sql.parser import parse
 from penstock.sql.statements import Query
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files, version_at
-from penstock.storage.reader import quoted, read_snapshot
-from penstock.storage.zset import WEIGHT, consolidate
+from penstock.storage.reader import read_snapshot
 
 
 @dataclass(frozen=True)

@@ -12,22 +12,23 @@ from pyspark.sql.types import StructField, StructType
 
 from penstock.catalog import World
 from penstock.errors import PenstockError
+from penstock.frames import limits
+from penstock.frames.arrow.frame import on_driver
+from penstock.frames.arrow.tables import nullable
+from penstock.frames.clock import phase
+from penstock.frames.settings import in_force
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Delta, Rows, consolidate, narrowed
 from penstock.ivm.context import Moment
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import Scan
-from penstock.storage import limits
-from penstock.storage.arrow import nullable
+from penstock.sql.dialect import quoted
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
-from penstock.storage.clock import phase
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.frames import select
-from penstock.storage.local_frame import on_driver
 from penstock.storage.lookup import Anywhere, look_up
 from penstock.storage.parquet import lazily
-from penstock.storage.reader import found_frame, quoted, read_files, read_snapshot, schema_of
+from penstock.storage.reader import found_frame, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
-from penstock.storage.view_settings import in_force
-from penstock.storage.zset import WEIGHT, Delta, Rows, consolidate, narrowed
 
 
 @dataclass

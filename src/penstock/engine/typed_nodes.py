@@ -17,6 +17,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from penstock.catalog import NodeRecord, World
 from penstock.engine.session import clean_message
+from penstock.frames.arrow.tables import local_frame
+from penstock.frames.zset import WEIGHT, Delta, Rows
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
@@ -36,11 +38,9 @@ from penstock.plan.operators import (
     render,
     walk,
 )
-from penstock.storage.arrow import local_frame
+from penstock.sql.dialect import quoted
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.lookup import Anywhere
-from penstock.storage.reader import quoted
-from penstock.storage.zset import WEIGHT, Delta, Rows
 
 Locate = Callable[[str, str], str]
 """Where the table of a node goes, by the node's name and a folder."""

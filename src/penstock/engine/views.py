@@ -28,10 +28,10 @@ from penstock.engine.workplace import (
     with_upstream,
 )
 from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError
+from penstock.frames.settings import Settings, check_readable, own, under
 from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
 from penstock.storage.delta_log import Snapshot, is_table
-from penstock.storage.view_settings import Settings, check_readable, own, under
 from penstock.storage.view_table import Shape, commit
 
 

@@ -13,8 +13,8 @@ from penstock.engine import cost
 from penstock.engine.cost import EITHER, NEVER_RECOMPUTED, Estimate, Measured, Work
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
+from penstock.frames import limits
 from penstock.ivm.node import Maintained
-from penstock.storage import limits
 from penstock.storage.changes import Extent, extent
 from penstock.storage.delta_log import HistoryGone, Snapshot
 

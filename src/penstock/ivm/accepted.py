@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Delta, Rows, add, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Accepted
-from penstock.storage.frames import select
-from penstock.storage.zset import WEIGHT, Delta, Rows, add, with_weight
 
 
 def evaluate(op: Accepted, context: Context, moment: Moment) -> Rows:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.storage.zset import WEIGHT
+from penstock.frames.zset import WEIGHT
 
 ROWS = "__rows"
 """The state column that counts a group's rows; a group without rows is gone."""

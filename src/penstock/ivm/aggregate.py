@@ -14,6 +14,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from penstock.frames import limits
+from penstock.frames.arrow.frame import is_local
+from penstock.frames.spark.frame import Query, grouped, select
+from penstock.frames.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
 from penstock.ivm import rules
 from penstock.ivm.accumulators import ROWS
 from penstock.ivm.context import Context, Moment
@@ -22,12 +26,9 @@ from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import BY_ROW, Touched, key_values, reach_of, renamed, sought, touched
 from penstock.plan.operators import Aggregate, Distinct, Filter, Project, Scan, names_in, render, walk
-from penstock.storage import limits
-from penstock.storage.frames import Query, grouped, select
-from penstock.storage.local_frame import is_local
+from penstock.sql.dialect import quoted
 from penstock.storage.lookup import can_look_through
-from penstock.storage.reader import LOCATED, quoted
-from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
+from penstock.storage.reader import LOCATED
 
 _OLD, _STALE = "__old", "__stale"
 _GONE, _STORED = "__gone", "__stored"

@@ -7,10 +7,10 @@ from typing import Literal, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from penstock.frames.zset import Delta, Rows
 from penstock.ivm.materialize import Materialized
 from penstock.plan.operators import Scan
 from penstock.storage.lookup import Anywhere
-from penstock.storage.zset import Delta, Rows
 
 Moment = Literal["pre", "post"]
 

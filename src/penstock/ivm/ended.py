@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.frames.zset import Delta, Rows, add, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Ended, render
 from penstock.sql import emission
-from penstock.storage.zset import Delta, Rows, add, with_weight
 
 
 def evaluate(op: Ended, context: Context, moment: Moment) -> Rows:

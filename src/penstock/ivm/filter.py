@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.frames.zset import Delta, Rows
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Filter, render
-from penstock.storage.zset import Delta, Rows
 
 
 def evaluate(op: Filter, context: Context, moment: Moment) -> Rows:

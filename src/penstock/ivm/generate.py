@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Delta, Rows
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Generate, render
-from penstock.storage.frames import select
-from penstock.storage.zset import WEIGHT, Delta, Rows
 
 
 def evaluate(op: Generate, context: Context, moment: Moment) -> Rows:

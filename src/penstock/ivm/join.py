@@ -16,14 +16,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
+from penstock.frames import limits
+from penstock.frames.spark.frame import join as joined
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Delta, Rows, add
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
 from penstock.plan.operators import Join, Operator, Scan, names_in, render, walk
-from penstock.storage import limits
-from penstock.storage.frames import join as joined
-from penstock.storage.frames import select
-from penstock.storage.zset import WEIGHT, Delta, Rows, add
 
 
 def evaluate(op: Join, context: Context, moment: Moment) -> Rows:

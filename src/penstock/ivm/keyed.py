@@ -18,26 +18,27 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
+from penstock.frames import limits
+from penstock.frames.arrow.expressions.types import has_floats
+from penstock.frames.arrow.frame import as_local, table_of
+from penstock.frames.arrow.groups import Groups, can_tell_apart, consolidated, to_remove, whole
+from penstock.frames.arrow.tables import NotHere, loosened
+from penstock.frames.bounded import Span, superset
+from penstock.frames.clock import phase
+from penstock.frames.mismatch import check_removed
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Delta, Rows, add, consolidate, weighted
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import render
-from penstock.storage import limits
-from penstock.storage.arrow import NotHere, loosened
-from penstock.storage.bounded import Span, superset
-from penstock.storage.clock import phase
+from penstock.sql.dialect import quoted
 from penstock.storage.delta_log import DataFile, Snapshot
-from penstock.storage.frames import select
-from penstock.storage.local_frame import as_local, table_of
-from penstock.storage.local_groups import Groups, can_tell_apart, consolidated, to_remove, whole
-from penstock.storage.local_types import has_floats
 from penstock.storage.lookup import Place, Sought, look_up
-from penstock.storage.mismatch import check_removed
 from penstock.storage.parquet import lazily
 from penstock.storage.patch import can_locate
-from penstock.storage.reader import LOCATED, found_frame, quoted, read_files, read_snapshot, schema_of
+from penstock.storage.reader import LOCATED, found_frame, read_files, read_snapshot, schema_of
 from penstock.storage.skipping import files_near, rows_near
-from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, weighted
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Delta, Rows
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import CHANGE, Late, render
-from penstock.storage.frames import select
-from penstock.storage.zset import WEIGHT, Delta, Rows
 
 
 def evaluate(op: Late, context: Context, moment: Moment) -> Rows:

@@ -14,13 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.storage import limits
-from penstock.storage.arrow import collected, fits_arrow
-from penstock.storage.clock import phase
+from penstock.frames import limits
+from penstock.frames.arrow.frame import is_local, on_driver, table_of
+from penstock.frames.arrow.tables import collected, fits_arrow
+from penstock.frames.clock import phase
+from penstock.frames.spark.frame import select, spark_frame
+from penstock.frames.spark.interpreted import running
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.frames import select, spark_frame
-from penstock.storage.interpreted import running
-from penstock.storage.local_frame import is_local, on_driver, table_of
 from penstock.storage.patch import Places, places_in
 from penstock.storage.reader import FILE, PLACE
 

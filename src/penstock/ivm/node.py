@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from penstock.frames.zset import consolidate, plain_rows
 from penstock.ivm import aggregate, project, rules, sessions, top_k, window
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored
@@ -14,7 +15,6 @@ from penstock.ivm.layout import Layout, layout_of
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import Aggregate, Distinct, Join, Sessions, SidedJoin, TopK, Window, walk
-from penstock.storage.zset import consolidate, plain_rows
 
 
 @dataclass(frozen=True)

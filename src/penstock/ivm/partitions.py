@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from penstock.frames.zset import Rows
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import sought, touched
 from penstock.plan.operators import Operator, column
-from penstock.storage.zset import Rows
 
 Computed = Callable[[Rows], DataFrame]
 """The operator itself: its columns from the rows of its child."""

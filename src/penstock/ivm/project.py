@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Delta, Rows
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import renamed
 from penstock.plan.operators import Named, Project, render
-from penstock.storage.frames import select
-from penstock.storage.reader import quoted
-from penstock.storage.zset import WEIGHT, Delta, Rows
+from penstock.sql.dialect import quoted
 
 
 def evaluate(op: Project, context: Context, moment: Moment) -> Rows:

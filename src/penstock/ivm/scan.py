@@ -7,9 +7,9 @@ reads:  the change
 
 from __future__ import annotations
 
+from penstock.frames.zset import Delta, Rows
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Scan
-from penstock.storage.zset import Delta, Rows
 
 
 def evaluate(op: Scan, context: Context, moment: Moment) -> Rows:

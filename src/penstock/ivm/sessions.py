@@ -14,14 +14,14 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import Rows, plain_rows
 from penstock.ivm import partitions
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import Sessions, render
-from penstock.storage.frames import select
-from penstock.storage.reader import quoted
-from penstock.storage.zset import Rows, plain_rows
+from penstock.sql.dialect import quoted
 
 
 def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:

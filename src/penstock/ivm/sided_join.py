@@ -17,13 +17,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
+from penstock.frames.arrow.tables import loosened
+from penstock.frames.spark.frame import join, select
+from penstock.frames.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
 from penstock.plan.operators import Kind, Operator, SidedJoin, names_in, render
-from penstock.storage.arrow import loosened
-from penstock.storage.frames import join, select
-from penstock.storage.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
 
 _RIGHT_WEIGHT = "__weight_of_right"
 _HOW = {"left": "left", "full": "full", "semi": "left_semi", "anti": "left_anti"}

@@ -12,21 +12,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from penstock.frames import limits
+from penstock.frames.arrow.frame import as_local, table_of
+from penstock.frames.arrow.tables import NotHere
+from penstock.frames.clock import left_to_spark
+from penstock.frames.mismatch import check_removed
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Rows, consolidate, copies, identity, plain_rows
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored, replaced
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.window import orderable
 from penstock.plan.operators import TopK, render
-from penstock.storage import limits
-from penstock.storage.arrow import NotHere
-from penstock.storage.clock import left_to_spark
-from penstock.storage.frames import select
-from penstock.storage.local_apply import can_tell, gone
-from penstock.storage.local_frame import as_local, table_of
-from penstock.storage.mismatch import check_removed
-from penstock.storage.reader import quoted
-from penstock.storage.zset import WEIGHT, Rows, consolidate, copies, identity, plain_rows
+from penstock.sql.dialect import quoted
+from penstock.storage.table_rows import can_tell, gone
 
 
 def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:

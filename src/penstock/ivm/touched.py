@@ -24,6 +24,10 @@ from pyspark.sql.types import (
 )
 from sqlglot import exp
 
+from penstock.frames import limits
+from penstock.frames.arrow.frame import is_local
+from penstock.frames.bounded import Span, exactly, superset
+from penstock.frames.zset import Delta, consolidate, matching
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.operators import (
     Filter,
@@ -37,11 +41,7 @@ from penstock.plan.operators import (
     column,
     render,
 )
-from penstock.storage import limits
-from penstock.storage.bounded import Span, exactly, superset
-from penstock.storage.local_frame import is_local
 from penstock.storage.lookup import Anywhere, Place, floored
-from penstock.storage.zset import Delta, consolidate, matching
 
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _WIDTHS = {"MINUTE": "30 MINUTE", "HOUR": "4 HOUR", "QUARTER": "6 MONTH"}

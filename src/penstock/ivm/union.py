@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from penstock.frames.zset import WEIGHT, Delta, Rows, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Union
-from penstock.storage.zset import WEIGHT, Delta, Rows, with_weight
 
 
 def evaluate(op: Union, context: Context, moment: Moment) -> Rows:

@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlglot import exp
 
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, Rows, plain_rows
 from penstock.ivm import partitions
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.keyed import Keyed, Stored
 from penstock.ivm.materialize import Materialized, Materializer
 from penstock.plan.aggregates import name_of
 from penstock.plan.operators import Window, column, render
-from penstock.storage.frames import select
-from penstock.storage.zset import WEIGHT, Rows, plain_rows
 
 _BY_PLACE = frozenset("row_number ntile lag lead".split())
 _BY_FRAME = frozenset("rank dense_rank percent_rank cume_dist".split())

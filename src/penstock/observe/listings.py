@@ -12,10 +12,10 @@ from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
+from penstock.frames.settings import Settings
 from penstock.graph.watermarks import as_time
 from penstock.observe.status import ViewStatus
 from penstock.sql.statements import Placement
-from penstock.storage.view_settings import Settings
 
 STATEMENT = "createtab_stmt"
 """The column of SHOW CREATE, named as Spark names it."""

@@ -21,15 +21,16 @@ from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, PenstockError
+from penstock.frames.settings import Settings, own, under
+from penstock.frames.spark.frame import grouped, select
+from penstock.frames.zset import WEIGHT, Rows, add, identity_of, plain_rows, weighted
 from penstock.plan.check import non_deterministic
 from penstock.plan.operators import CHANGE
 from penstock.sql import emission
+from penstock.sql.dialect import quoted
 from penstock.sql.query import parse_query
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
-from penstock.storage.frames import grouped, select
-from penstock.storage.reader import quoted, read_snapshot, schema_of
-from penstock.storage.view_settings import Settings, own, under
-from penstock.storage.zset import WEIGHT, Rows, add, identity_of, plain_rows, weighted
+from penstock.storage.reader import read_snapshot, schema_of
 
 EQUAL, DIFFERENT, NOT_VERIFIED = "EQUAL", "DIFFERENT", "NOT_VERIFIED"
 

@@ -116,3 +116,8 @@ class SparkSql(Spark):
             if expression.kind == "CROSS" and not expression.args.get("on"):
                 return f" INNER JOIN {self.sql(expression, 'this')}"  # a comma, to Spark
             return str(super().join_sql(expression))
+
+
+def quoted(name: str) -> str:
+    """A name as Spark SQL text."""
+    return "`" + name.replace("`", "``") + "`"

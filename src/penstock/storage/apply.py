@@ -18,21 +18,15 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from penstock.errors import PenstockError
-from penstock.storage import limits
-from penstock.storage.clock import phase
+from penstock.frames import limits
+from penstock.frames.arrow.frame import table_of
+from penstock.frames.clock import phase
+from penstock.frames.mismatch import StateMismatch, check_removed
+from penstock.frames.spark.frame import spark_frame
+from penstock.frames.zset import WEIGHT, copies, not_matching
+from penstock.sql.dialect import quoted
 from penstock.storage.compact import FILES_OF_A_TIER, compact
 from penstock.storage.delta_log import DataFile, Snapshot
-from penstock.storage.frames import spark_frame
-from penstock.storage.local_apply import (
-    added_rows,
-    can_tell,
-    fit_here,
-    fitting,
-    kept_rows,
-    live_rows,
-)
-from penstock.storage.local_frame import table_of
-from penstock.storage.mismatch import StateMismatch, check_removed
 from penstock.storage.patch import (
     Patch,
     TableChange,
@@ -46,10 +40,17 @@ from penstock.storage.patch import (
     touched_files,
 )
 from penstock.storage.placement import Placer
-from penstock.storage.reader import quoted, read_files
+from penstock.storage.reader import read_files
 from penstock.storage.strategy import cheaper, weighed
+from penstock.storage.table_rows import (
+    added_rows,
+    can_tell,
+    fit_here,
+    fitting,
+    kept_rows,
+    live_rows,
+)
 from penstock.storage.view_table import Shape, commit, discard, rows_in, write_files, write_table
-from penstock.storage.zset import WEIGHT, copies, not_matching
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
 

@@ -23,15 +23,16 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from penstock.storage import limits
-from penstock.storage.clock import moved
+from penstock.frames import limits
+from penstock.frames.arrow.frame import on_driver
+from penstock.frames.clock import moved
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, add, weighted
+from penstock.sql.dialect import quoted
+from penstock.storage.change_files import read_locally
 from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, check_files, files_exist, read_commits
-from penstock.storage.frames import select
-from penstock.storage.local_changes import read_locally
-from penstock.storage.local_frame import on_driver
-from penstock.storage.reader import quoted, read_files, read_places, read_snapshot, schema_of
-from penstock.storage.zset import WEIGHT, add, weighted
+from penstock.storage.reader import read_files, read_places, read_snapshot, schema_of
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
-from penstock.storage import limits
-from penstock.storage.arrow import fits_arrow
-from penstock.storage.arrow_types import to_arrow_schema
+from penstock.frames import limits
+from penstock.frames.arrow.spark_types import to_arrow_schema
+from penstock.frames.arrow.tables import fits_arrow
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
-from penstock.storage.local_apply import live_rows
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
+from penstock.storage.table_rows import live_rows
 from penstock.storage.view_table import commit, discard, write_files, write_table
 
 FILES_OF_A_TIER = 10

@@ -20,7 +20,7 @@ from pyarrow import fs
 from pyroaring import BitMap64
 
 from penstock.errors import SourceError
-from penstock.storage import limits
+from penstock.frames import limits
 from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, words_for
 from penstock.storage.log_replay import TableState, UnknownLog, read_partitions, read_state, read_vectors
 

@@ -21,13 +21,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.storage import limits
-from penstock.storage.arrow import NotHere, nullable
-from penstock.storage.clock import left_to_spark, moved
+from penstock.frames import limits
+from penstock.frames.arrow.frame import when_asked
+from penstock.frames.arrow.tables import NotHere, nullable
+from penstock.frames.clock import left_to_spark, moved
 from penstock.storage.columns import Columns
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
-from penstock.storage.local_frame import when_asked
 from penstock.storage.reader import FILE, LOCATION_FIELDS, PLACE, columns_by_name, read_files, read_snapshot, schema_of
 
 

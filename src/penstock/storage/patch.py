@@ -15,18 +15,18 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from penstock.storage import limits
-from penstock.storage.bounded import Span, superset
+from penstock.frames import limits
+from penstock.frames.bounded import Span, superset
+from penstock.frames.spark.frame import select
+from penstock.frames.zset import WEIGHT, identity
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
-from penstock.storage.frames import select
-from penstock.storage.local_apply import can_tell
-from penstock.storage.local_apply import gone as gone_rows
 from penstock.storage.log_writer import can_write
 from penstock.storage.lookup import Place, Sought, is_compared, look_up
 from penstock.storage.reader import FILE, PLACE, read_located
 from penstock.storage.skipping import files_near, widest
-from penstock.storage.zset import WEIGHT, identity
+from penstock.storage.table_rows import can_tell
+from penstock.storage.table_rows import gone as gone_rows
 
 MOST_TRUSTED = 16 * 1024 * 1024
 """Bytes of files that may hold a row to be removed; in more of them a single column is taken to tell it."""

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from penstock.frames.bounded import literal
+from penstock.frames.spark.frame import select
+from penstock.sql.dialect import quoted
 from penstock.sql.statements import Placement
-from penstock.storage.bounded import literal
 from penstock.storage.delta_log import PARTITIONED, Shaped
-from penstock.storage.frames import select
-from penstock.storage.reader import quoted
 
 ROWS_PER_FILE = 2_000_000
 

@@ -14,13 +14,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
-from penstock.storage import limits
-from penstock.storage.arrow import local_frame
-from penstock.storage.clock import moved
+from penstock.frames import limits
+from penstock.frames.arrow.frame import on_driver
+from penstock.frames.arrow.tables import local_frame
+from penstock.frames.clock import moved
+from penstock.frames.spark.frame import select
+from penstock.sql.dialect import quoted
 from penstock.storage.deletion_vectors import as_words
 from penstock.storage.delta_log import Shaped, Snapshot, name_of
-from penstock.storage.frames import select
-from penstock.storage.local_frame import on_driver
 
 
 def schema_of(snapshot: Shaped) -> StructType:
@@ -216,8 +217,3 @@ def _stored_names(schema: StructType, columns: Sequence[str]) -> list[str]:
     """The columns as the table spells them: names in Spark do not depend on case."""
     known = {name.lower(): name for name in schema.names}
     return [known[c.lower()] for c in columns]
-
-
-def quoted(name: str) -> str:
-    """A column name that Spark takes as one, whatever it contains."""
-    return "`" + name.replace("`", "``") + "`"

@@ -29,8 +29,8 @@ from pyspark.sql import DataFrame
 
 from penstock import points
 from penstock.errors import PenstockError, WarehouseError
+from penstock.frames.clock import moved
 from penstock.sql.statements import ANYWHERE, Placement
-from penstock.storage.clock import moved
 from penstock.storage.deletion_vectors import describe, file_name, unique_id
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, partition_of, table_uri
 from penstock.storage.log_replay import Action

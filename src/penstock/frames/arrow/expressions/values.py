@@ -15,11 +15,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from penstock.frames.arrow.expressions.types import Value
+from penstock.frames.arrow.groups import Numbers
+from penstock.frames.arrow.tables import NotHere
+from penstock.frames.settings import USUAL, Settings
 from penstock.sql.dialect import SparkSql
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_groups import Numbers
-from penstock.storage.local_types import Value
-from penstock.storage.view_settings import USUAL, Settings
 
 TIME = pa.timestamp("us", "UTC")
 

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.storage import limits
-from penstock.storage.reader import quoted
+from penstock.frames import limits
+from penstock.sql.dialect import quoted
 
 
 @dataclass(frozen=True)

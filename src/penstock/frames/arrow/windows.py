@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_groups import Groups, Numbers, ranks, together
-from penstock.storage.local_rows import Rows, check_arguments, computed
-from penstock.storage.local_types import has_floats
+from penstock.frames.arrow.expressions.types import has_floats
+from penstock.frames.arrow.expressions.values import Rows, check_arguments, computed
+from penstock.frames.arrow.groups import Groups, Numbers, ranks, together
+from penstock.frames.arrow.tables import NotHere
 
 
 def placed(window: exp.Window, rows: Rows) -> pa.Array:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.storage import limits
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_types import has_floats
+from penstock.frames import limits
+from penstock.frames.arrow.expressions.types import has_floats
+from penstock.frames.arrow.tables import NotHere
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 

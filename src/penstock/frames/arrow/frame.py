@@ -1,6 +1,6 @@
 """Rows on the driver that stand where a Spark frame can, so that a rule does not know where its rows are.
 
-What is asked of them is done at once by Arrow, as far as Arrow gives what Spark would (``local_expressions``). A few
+What is asked of them is done at once by Arrow, as far as Arrow gives what Spark would (``expressions``). A few
 values that it does not are asked of Spark and come back. For anything else the rows become a frame of Spark's.
 """
 
@@ -19,20 +19,20 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
 
+from penstock.frames import limits
+from penstock.frames.arrow.aggregates import aggregated
+from penstock.frames.arrow.expressions.types import cast as converted
+from penstock.frames.arrow.expressions.types import has_floats, widest_of
+from penstock.frames.arrow.expressions.values import Rows, computed, parsed
+from penstock.frames.arrow.groups import Groups, Numbers, consolidated, ranks, whole
+from penstock.frames.arrow.joins import join_of
+from penstock.frames.arrow.spark_types import to_arrow_schema
+from penstock.frames.arrow.tables import NotHere, collected, fits_arrow, nullable
+from penstock.frames.arrow.windows import ordered, placed
+from penstock.frames.clock import left_to_spark, phase
+from penstock.frames.settings import in_force
+from penstock.frames.spark.interpreted import running
 from penstock.sql.dialect import SparkSql
-from penstock.storage import limits, local_conditions, local_expressions, local_texts, local_times  # noqa: F401 - their rules
-from penstock.storage.arrow import NotHere, collected, fits_arrow, nullable
-from penstock.storage.arrow_types import to_arrow_schema
-from penstock.storage.clock import left_to_spark, phase
-from penstock.storage.interpreted import running
-from penstock.storage.local_aggregates import aggregated
-from penstock.storage.local_groups import Groups, Numbers, consolidated, ranks, whole
-from penstock.storage.local_joins import join_of
-from penstock.storage.local_rows import Rows, computed, parsed
-from penstock.storage.local_types import cast as converted
-from penstock.storage.local_types import has_floats, widest_of
-from penstock.storage.local_windows import ordered, placed
-from penstock.storage.view_settings import in_force
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from penstock.storage.arrow_types import to_arrow_schema
+from penstock.frames.arrow.spark_types import to_arrow_schema
 
 
 class NotHere(Exception):

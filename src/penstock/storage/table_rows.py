@@ -16,15 +16,15 @@ from pyroaring import BitMap64
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import InternalError
-from penstock.storage import limits
-from penstock.storage.arrow import loosened, nullable
-from penstock.storage.arrow_types import to_arrow_schema
+from penstock.frames import limits
+from penstock.frames.arrow.groups import Numbers, can_tell_apart, to_remove
+from penstock.frames.arrow.spark_types import to_arrow_schema
+from penstock.frames.arrow.tables import loosened, nullable
+from penstock.frames.mismatch import check_removed
+from penstock.frames.zset import WEIGHT
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Shaped, Snapshot, filesystem_of
-from penstock.storage.local_groups import Numbers, can_tell_apart, to_remove
-from penstock.storage.mismatch import check_removed
 from penstock.storage.reader import schema_of
-from penstock.storage.zset import WEIGHT
 
 
 def fit_here(files: Sequence[DataFile], rows: int) -> bool:

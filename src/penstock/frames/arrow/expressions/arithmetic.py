@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_decimals import quotient, remainder, rounded
-from penstock.storage.local_rows import TIME, Rows, check_arguments, numbers, rule, spread, value
-from penstock.storage.local_times import day_of, shifted
-from penstock.storage.local_types import DIGITS, WIDEST, Value, cast, digits, widest
+from penstock.frames.arrow.expressions.decimals import quotient, remainder, rounded
+from penstock.frames.arrow.expressions.times import day_of, shifted
+from penstock.frames.arrow.expressions.types import DIGITS, WIDEST, Value, cast, digits, widest
+from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, numbers, rule, spread, value
+from penstock.frames.arrow.tables import NotHere
 
 _LEAST_SCALE = 6
 _NEGATED = 34

@@ -1,4 +1,4 @@
-"""Dates and times over rows on the driver: the rules of ``local_rows`` for calendars."""
+"""Dates and times over rows on the driver: the rules of ``values`` for calendars."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_groups import Numbers
-from penstock.storage.local_rows import TIME, Rows, check_arguments, numbers, rule, value
-from penstock.storage.local_types import Value
+from penstock.frames.arrow.expressions.types import Value
+from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, numbers, rule, value
+from penstock.frames.arrow.groups import Numbers
+from penstock.frames.arrow.tables import NotHere
 
 _UNITS = {
     "MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3_600 * 10**6,

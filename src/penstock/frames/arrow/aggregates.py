@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_conditions import truth
-from penstock.storage.local_groups import Groups
-from penstock.storage.local_rows import Rows, check_arguments, computed, spread, value
+from penstock.frames.arrow.expressions.conditions import truth
+from penstock.frames.arrow.expressions.values import Rows, check_arguments, computed, spread, value
+from penstock.frames.arrow.groups import Groups
+from penstock.frames.arrow.tables import NotHere
 
 
 def aggregated(expression: exp.Expr, rows: Rows, groups: Groups, keys: Mapping[str, pa.Array]) -> pa.Array:

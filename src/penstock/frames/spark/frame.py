@@ -1,4 +1,4 @@
-"""Selecting, grouping and joining: of rows on the driver there (``local_frame``), else in few round trips to the JVM.
+"""Selecting, grouping and joining: of rows on the driver there (``arrow.frame``), else in few round trips to the JVM.
 
 PySpark hands every expression over on its own, and Spark analyses every step as soon as it is taken, which for a tiny
 change costs more than all else that is done with it. A ``Query`` is a chain of steps that is analysed once, at its end.
@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.group import GroupedData
 
-from penstock.storage.arrow import NotHere
-from penstock.storage.clock import left_to_spark
-from penstock.storage.local_frame import Local, as_local
-from penstock.storage.mismatch import StateMismatch, raising
+from penstock.frames.arrow.frame import Local, as_local
+from penstock.frames.arrow.tables import NotHere
+from penstock.frames.clock import left_to_spark
+from penstock.frames.mismatch import StateMismatch, raising
 
 _BETWEEN = "\0"
 

@@ -1,4 +1,4 @@
-"""Conditions over rows on the driver, and what is chosen by them: the rules of ``local_rows`` for truth and NULL."""
+"""Conditions over rows on the driver, and what is chosen by them: the rules of ``values`` for truth and NULL."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_groups import Numbers, codes, ranks
-from penstock.storage.local_rows import Rows, rule, spread, value
-from penstock.storage.local_types import DIGITS, Value, cast, has_floats, widest, widest_of
+from penstock.frames.arrow.expressions.types import DIGITS, Value, cast, has_floats, widest, widest_of
+from penstock.frames.arrow.expressions.values import Rows, rule, spread, value
+from penstock.frames.arrow.groups import Numbers, codes, ranks
+from penstock.frames.arrow.tables import NotHere
 
 _TEXTS = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
 

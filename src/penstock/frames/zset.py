@@ -29,13 +29,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.storage import limits
-from penstock.storage.arrow import NotHere
-from penstock.storage.clock import left_to_spark
-from penstock.storage.frames import grouped, join, select
-from penstock.storage.local_frame import as_local, is_local, table_of
-from penstock.storage.local_groups import consolidated
-from penstock.storage.reader import quoted
+from penstock.frames import limits
+from penstock.frames.arrow.frame import as_local, is_local, table_of
+from penstock.frames.arrow.groups import consolidated
+from penstock.frames.arrow.tables import NotHere
+from penstock.frames.clock import left_to_spark
+from penstock.frames.spark.frame import grouped, join, select
+from penstock.sql.dialect import quoted
 
 WEIGHT = "__weight"
 

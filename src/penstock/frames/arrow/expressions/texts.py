@@ -1,4 +1,4 @@
-"""Text over rows on the driver: the rules of ``local_rows`` that count and cut by characters, as Spark does."""
+"""Text over rows on the driver: the rules of ``values`` that count and cut by characters, as Spark does."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_rows import Rows, rule, value
-from penstock.storage.local_types import Value
+from penstock.frames.arrow.expressions.types import Value
+from penstock.frames.arrow.expressions.values import Rows, rule, value
+from penstock.frames.arrow.tables import NotHere
 
 
 @rule(exp.Like, reads=("this", "expression", "negate"))

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.storage.arrow import NotHere
+from penstock.frames.arrow.tables import NotHere
 
 Value = Any
 """An array, or a scalar that stands for as many."""

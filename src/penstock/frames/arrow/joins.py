@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from penstock.frames.arrow.expressions.types import cast as converted
+from penstock.frames.arrow.expressions.types import widest_of
+from penstock.frames.arrow.expressions.values import Rows, computed, parsed
+from penstock.frames.arrow.groups import Groups, Numbers, pairs
+from penstock.frames.arrow.tables import NotHere
 from penstock.sql.dialect import SparkSql
-from penstock.storage.arrow import NotHere
-from penstock.storage.local_groups import Groups, Numbers, pairs
-from penstock.storage.local_rows import Rows, computed, parsed
-from penstock.storage.local_types import cast as converted
-from penstock.storage.local_types import widest_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.storage.local_frame import Local
+    from penstock.frames.arrow.frame import Local
 
 
 def join_of(left: Local, right: Local, on: str, how: str) -> DataFrame:

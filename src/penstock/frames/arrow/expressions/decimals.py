@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from penstock.storage import limits
-from penstock.storage.arrow import NotHere
+from penstock.frames import limits
+from penstock.frames.arrow.tables import NotHere
 
 _WIDEST = 38
 _INTERMEDIATE = (38, 39)

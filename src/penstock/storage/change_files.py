@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from penstock.storage import limits
-from penstock.storage.clock import left_to_spark, moved
+from penstock.frames import limits
+from penstock.frames.clock import left_to_spark, moved
+from penstock.frames.zset import WEIGHT, narrowed
 from penstock.storage.columns import Columns
 from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, is_elsewhere, vectors_of
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
-from penstock.storage.zset import WEIGHT, narrowed
 
 _CHANGE_TYPE = "_change_type"
 _ADDED = ("insert", "update_postimage")

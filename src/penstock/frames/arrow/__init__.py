@@ -1,0 +1,1 @@
+"""Rows on the driver, and expressions over them with exactly Spark's meaning."""

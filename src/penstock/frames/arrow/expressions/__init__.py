@@ -1,0 +1,9 @@
+"""The values of expressions over rows on the driver: a rule for each kind of node, with exactly Spark's result.
+
+``values`` has the table of rules and looks them up; the other modules hold the rules, by subject.
+"""
+
+from penstock.frames.arrow.expressions import arithmetic, conditions, texts, times
+from penstock.frames.arrow.expressions.values import Rows, computed, parsed
+
+__all__ = ["Rows", "arithmetic", "computed", "conditions", "parsed", "texts", "times"]
