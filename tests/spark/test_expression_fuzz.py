@@ -25,10 +25,12 @@ from pyspark.sql.types import StructType
 
 import penstock
 from penstock.frames.arrow.expressions.values import computed, parsed
-from penstock.frames.arrow.frame import as_local, on_driver
+from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import NotHere, collected
+from penstock.frames.arrow.tables import collected
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import Settings, own, under
+from penstock.frames.spark.session import Later
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
@@ -224,9 +226,7 @@ class Story:
         schema = StructType.fromDDL(SCHEMA)
         values = Values(chance, extreme=chance.random() < 0.4)
         table = pa.Table.from_pylist([values.row() for _ in range(rows)], to_arrow_schema(schema, timezone="UTC"))
-        frame = as_local(on_driver(spark, table, schema))
-        assert frame is not None
-        self.frame = frame
+        self.frame = ArrowFrame.of(Later(lambda: spark), table)
         made = Expressions(chance)
         self.texts = list(dict.fromkeys(made.any(chance.choice([1, 1, 2, 3])) for _ in range(EXPRESSIONS)))
 
@@ -236,7 +236,7 @@ class Story:
             here = {}
             for text in self.texts:
                 try:
-                    here[text] = computed(parsed(text), self.frame.rows)
+                    here[text] = computed(parsed(text), self.frame.batch)
                 except NotHere:
                     continue
             compared = 0
@@ -255,7 +255,7 @@ class Story:
         if not texts:
             return
         numbered = self.frame.table.append_column("__at", pa.array(range(self.frame.table.num_rows)))
-        frame = self.spark.createDataFrame(numbered, StructType([*self.frame.schema.fields]).add("__at", "long"))
+        frame = ArrowFrame.of(Later(lambda: self.spark), numbered).by_spark.frame
         try:
             asked = frame.selectExpr("__at", *[f"{text} AS v{number}" for number, text in enumerate(texts)])
             found = collected(asked).sort_by("__at")

@@ -24,7 +24,7 @@ from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nod
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
 from penstock.frames.arrow.tables import local_frame
 from penstock.frames.settings import USUAL, Settings
-from penstock.ivm.window import has_order
+from penstock.frames.spark.dataframes import has_order
 from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
 from penstock.plan.lateness import Lateness

@@ -30,11 +30,15 @@ from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
 from penstock.frames.clock import Clock, phase, running
+from penstock.frames.frame import Frame
+from penstock.frames.keeping import Keeper
 from penstock.frames.mismatch import StateMismatch, as_mismatch
+from penstock.frames.names import LOCATED
 from penstock.frames.settings import Own, Settings, own, under
-from penstock.frames.zset import WEIGHT, Delta, weighted
-from penstock.ivm.keyed import Stored
-from penstock.ivm.materialize import Materialized, Materializer
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.session import Later
+from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.dialect import quoted
@@ -42,6 +46,8 @@ from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
+from penstock.storage.patch import places_in
+from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
 from penstock.storage.view_table import Shape, create_table, restore
 
@@ -64,7 +70,8 @@ class Epoch:
         self._world = world
         self._check = check
         self._run = uuid.uuid4().hex[:12]
-        self._materializer = Materializer()
+        self._spark_later = Later(self._session)
+        self._keeper = Keeper(self._spark_later)
         self._inputs_or_none: Inputs | None = None
         self._relations: dict[str, Relation] = dict(sources)
         self._graph = world.nodes_graph()
@@ -85,7 +92,7 @@ class Epoch:
         try:
             in_order(graph, begin, lambda work: inheritable_thread_target(self._session())(work))
         finally:
-            self._materializer.release()
+            self._keeper.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
         result.publication.run = self._run
         for source, relation in self._relations.items():
@@ -123,7 +130,7 @@ class Epoch:
     def _inputs(self) -> Inputs:
         with self._lock:
             if self._inputs_or_none is None:
-                self._inputs_or_none = Inputs(self._session(), self._materializer)
+                self._inputs_or_none = Inputs(self._spark_later, self._keeper)
                 for relation in self._relations.values():
                     self._inputs_or_none.add(relation)
             return self._inputs_or_none
@@ -272,13 +279,12 @@ class Epoch:
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return
         published = Snapshot(step.node.path, step.node.version)
-        stored = Stored(self._session(), published)
-        change = step.maintained.delta(context, stored, self._materializer)
+        change = step.maintained.delta(context, Pinned(spark=self._spark_later, snapshot=published))
         if change is None:  # the inputs changed in columns that the node does not read
             step.action, step.reason = "NO_DATA", "NO_CHANGE"
             relation.after, relation.in_memory = published, True
             return
-        step.inserted, step.deleted = change.totals(WEIGHT)
+        step.inserted, step.deleted = totals(change)
         relation.in_memory = True
         relation.extent = Extent(step.inserted, step.deleted)
         if not step.inserted and not step.deleted:
@@ -287,35 +293,36 @@ class Epoch:
         self._apply(step, relation, published, change, step.maintained.keys)
 
     def _apply(
-        self, step: Step, relation: Relation, published: Snapshot, change: Materialized, keys: tuple[str, ...] | None
+        self, step: Step, relation: Relation, published: Snapshot, change: Frame, keys: tuple[str, ...] | None
     ) -> None:
         """Bring the node's table up to date, and hand its change on."""
         self._check()
         base = self._base(step.node, published)
-        places = change.places if base.version == published.version else None
-        table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table, places)
+        located = change.rows()
+        known = located is not None and base.version == published.version
+        places = places_in(published, located) if known else None
+        change = change.only([name for name in change.columns if name not in LOCATED])
+        table_change = TableChange(change, step.inserted, step.deleted, keys, change.rows(), places)
         step.applied = apply_change(
-            self._session(), base, table_change, node=step.node.name, run=self._run,
+            self._spark_later, base, table_change, node=step.node.name, run=self._run,
             off=partial(self._decision.weighing.off, step.node),
         )  # fmt: skip
         relation.after = Snapshot(step.node.path, step.applied.version)
-        relation.delta = Delta(
-            change.frame, append_only=step.deleted == 0, small=change.local, table=change.table, little=change.little
-        )
+        relation.delta = Delta(change, append_only=step.deleted == 0)
 
     def _replay(self, step: Step, relation: Relation) -> None:
         """Forget all late rows, which makes their readers take them."""
         published = Snapshot(step.node.path, step.node.version)
         relation.after, relation.in_memory = published, True
-        change = self._materializer.materialize(weighted(read_snapshot(self._session(), published), -1), few=True)
-        _, step.deleted = change.totals(WEIGHT)
+        change = self._keeper.keep(weighted(Pinned(spark=self._spark_later, snapshot=published).read(), -1))
+        _, step.deleted = totals(change)
         if step.deleted:
             self._apply(step, relation, published, change, None)
 
     def _context(self, step: Step) -> NodeInputs:
         name = step.node.name
         watermarks = (self._watermarks.before(name), self._watermarks.after(name))
-        return NodeInputs(self._session(), self._inputs, step.since, watermarks)
+        return NodeInputs(self._spark_later, self._inputs, step.since, watermarks)
 
     def _recompute(self, step: Step, relation: Relation) -> None:
         """All rows anew, from the inputs as they are after this epoch; readers compare the two versions."""
@@ -323,7 +330,7 @@ class Epoch:
             context = self._context(replace(step, since={}))
             rows = step.maintained.evaluate(context, "post")
         else:
-            rows = self._query_rows(step.node)
+            rows = SparkFrame.of_frame(self._spark_later, self._query_rows(step.node), UNKNOWN)
         self._check()
         base, shape = self._base(step.node), Shape.of(step.node.schema_json, _placement(step.node))
         keys = step.maintained.keys if step.maintained is not None else None

@@ -11,18 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from penstock.catalog import NodeRecord, World
 from penstock.engine.session import clean_message
 from penstock.frames.arrow.tables import local_frame
-from penstock.frames.zset import WEIGHT, Delta, Rows
+from penstock.frames.frame import Frame
+from penstock.frames.keys import Anywhere
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import Size
+from penstock.frames.spark.frame import SparkFrame, as_spark
+from penstock.frames.spark.session import Later
+from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
-from penstock.ivm.materialize import Materialized
 from penstock.ivm.node import maintained_node
 from penstock.plan import NodePlan, Unsupported
 from penstock.plan.describe import describe_node, label_columns
@@ -38,9 +43,8 @@ from penstock.plan.operators import (
     render,
     walk,
 )
-from penstock.sql.dialect import quoted
+from penstock.sql.trees import column
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.lookup import Anywhere
 
 Locate = Callable[[str, str], str]
 """Where the table of a node goes, by the node's name and a folder."""
@@ -83,8 +87,8 @@ class _EmptyInputs:
     def delta(self, scan: Scan) -> Delta | None:
         return None
 
-    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
-        return Materialized(frame, None)
+    def keep(self, frame: Frame) -> Frame:
+        return frame
 
     def count(self, scan: Scan) -> int:
         return 0
@@ -99,9 +103,10 @@ class _EmptyInputs:
     def watermark(self, moment: Moment) -> int | None:
         return None
 
-    def read(self, scan: Scan, moment: Moment) -> Rows:
-        frame = local_frame(self._spark, self._schemas[scan.relation])
-        return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
+    def read(self, scan: Scan, moment: Moment) -> ZSet:
+        spark, schema = self._spark, self._schemas[scan.relation]
+        frame = SparkFrame.of(Later(lambda: spark), lambda: local_frame(spark, schema), schema.names, Size.exactly(0))
+        return ZSet(frame.select([(name, column(stored)) for name, stored in scan.stored]))
 
 
 def typed_nodes(
@@ -120,7 +125,7 @@ def typed_nodes(
         try:
             types = _measure_types(plan, inputs)
             maintained = maintained_node(plan, types)
-            stored = maintained.evaluate(inputs, "post").schema
+            stored = as_spark(maintained.evaluate(inputs, "post")).frame.schema
         except PySparkException as problem:
             raise Unsupported(
                 "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
@@ -186,7 +191,7 @@ def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
     if not isinstance(plan.body, Aggregate | Distinct) or isinstance(plan.body, Sessions):
         return {}
     body = as_aggregate(plan.body)
-    child = rules.evaluate(body.child, inputs, "post").frame
+    child = as_spark(rules.evaluate(body.child, inputs, "post").frame).frame
     if not body.measures:
         return {}
     arguments = [argument_of(function) for _, function in body.measures]

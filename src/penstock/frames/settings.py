@@ -21,6 +21,8 @@ from penstock.errors import DefinitionError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.frames.spark.session import Spark
+
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 _PRECISION_LOSS = "spark.sql.decimalOperations.allowPrecisionLoss"
 
@@ -202,9 +204,9 @@ class Own:
     files: Mapping[str, str]
 
 
-def in_force(spark: SparkSession) -> Settings:
+def in_force(spark: Spark) -> Settings:
     """The settings that the rows at hand are computed under: those of a view, or else the session's own."""
-    return _in_force.get() or own(spark).settings
+    return _in_force.get() or own(spark.session()).settings
 
 
 def own(spark: SparkSession) -> Own:

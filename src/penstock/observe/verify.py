@@ -21,9 +21,12 @@ from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, PenstockError
+from penstock.frames.names import WEIGHT
 from penstock.frames.settings import Settings, own, under
-from penstock.frames.spark.frame import grouped, select
-from penstock.frames.zset import WEIGHT, Rows, add, identity_of, plain_rows, weighted
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.spark.dataframes import grouped, identity_of, select, total, weighted
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.session import Later
 from penstock.plan.check import non_deterministic
 from penstock.plan.operators import CHANGE
 from penstock.sql import emission
@@ -173,7 +176,8 @@ def _input(spark: SparkSession, world: World, view: ViewRecord, key: str, consum
     kept = [name for name in rejected.columns if name != CHANGE]  # all that the query reads
     rows = read_snapshot(spark, snapshot).select(*map(quoted, kept))
     taken_out = select(rejected, *map(quoted, kept), f"-{CHANGE} AS {WEIGHT}")
-    return plain_rows(Rows(add([weighted(rows, 1), taken_out]), weighted=True))
+    both = SparkFrame.of_frame(Later(lambda: spark), total([weighted(rows, 1), taken_out]), UNKNOWN)
+    return both.consolidated().copies().frame
 
 
 # -- comparing --------------------------------------------------------------------------------------------------------
@@ -193,17 +197,17 @@ def _compared(
     keys = [f"__i{i}" for i in range(len(fields))]
     rows = select(both, *told, shown, WEIGHT)
     wrong = grouped(rows, keys, [f"SUM({WEIGHT}) AS copies", "FIRST(shown) AS shown"]).where("copies <> 0")
-    total = select(
+    summed = select(
         wrong, "COALESCE(SUM(IF(copies < 0, -copies, 0)), 0) AS missing",
         "COALESCE(SUM(IF(copies > 0, copies, 0)), 0) AS superfluous", "COUNT(*) AS kinds",
     ).first()  # fmt: skip
-    assert total is not None
-    if not total["kinds"]:
+    assert summed is not None
+    if not summed["kinds"]:
         return 0, 0, []
     floats = [i for i, f in enumerate(fields) if isinstance(f.dataType, FloatType | DoubleType)]
-    if not floats or total["kinds"] > _MOST_PAIRED:
+    if not floats or summed["kinds"] > _MOST_PAIRED:
         examples = _examples(wrong.limit(_MOST_EXAMPLES).collect(), view)
-        return total["missing"], total["superfluous"], examples
+        return summed["missing"], summed["superfluous"], examples
     left = _unpaired(wrong.collect(), floats)
     missing, superfluous = (sum(abs(r["copies"]) for r in left if (r["copies"] < 0) == less) for less in (True, False))
     return missing, superfluous, _examples(left[:_MOST_EXAMPLES], view)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.frames.arrow.expressions.conditions import truth
 from penstock.frames.arrow.expressions.values import Rows, check_arguments, computed, spread, value
 from penstock.frames.arrow.groups import Groups
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 
 def aggregated(expression: exp.Expr, rows: Rows, groups: Groups, keys: Mapping[str, pa.Array]) -> pa.Array:

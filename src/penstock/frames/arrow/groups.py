@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.frames import limits
-from penstock.frames.arrow.expressions.types import has_floats
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.arrow.tables import loosened
+from penstock.frames.frame import NotHere
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -124,6 +124,13 @@ def _width(numbers: Numbers) -> int:
 
 def _dense(numbers: Numbers) -> Numbers:
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def has_floats(data_type: pa.DataType) -> bool:
+    """Whether there are floats in it, of which 0.0 is equal to -0.0 though they are not the same."""
+    if pa.types.is_struct(data_type):
+        return any(has_floats(field.type) for field in data_type)
+    return pa.types.is_floating(data_type)
 
 
 class Groups:
@@ -238,6 +245,13 @@ def to_remove(rows: pa.Table, removed: pa.Table, columns: Sequence[str], times: 
     found = np.zeros(rows.num_rows, np.bool_)
     found[order] = np.arange(rows.num_rows) - begins < wanted[here[order]]
     return found
+
+
+def gone(rows: pa.Table, change: pa.Table, columns: Sequence[str], weight: str) -> Numbers:
+    """Which rows a change removes: as many copies of each as its weight says."""
+    removed = change.filter(pc.less(change.column(weight), 0))
+    times = -removed.column(weight).to_numpy()
+    return to_remove(rows, loosened(removed.select(list(columns))), columns, times)
 
 
 def pairs(

@@ -12,10 +12,6 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from penstock.frames.arrow.spark_types import to_arrow_schema
 
 
-class NotHere(Exception):
-    """What is asked for is better done by Spark."""
-
-
 def local_frame(spark: SparkSession, schema: StructType, rows: Sequence[Sequence[Any]] = ()) -> DataFrame:
     """A few rows, or none, as a local relation. A list of rows would need Python processes to be read."""
     loose = StructType([StructField(f.name, f.dataType) for f in schema.fields])

@@ -11,7 +11,7 @@ from sqlglot import exp
 from penstock.frames.arrow.expressions.types import has_floats
 from penstock.frames.arrow.expressions.values import Rows, check_arguments, computed
 from penstock.frames.arrow.groups import Groups, Numbers, ranks, together
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 
 def placed(window: exp.Window, rows: Rows) -> pa.Array:

@@ -3,7 +3,7 @@
 ``values`` has the table of rules and looks them up; the other modules hold the rules, by subject.
 """
 
-from penstock.frames.arrow.expressions import arithmetic, conditions, texts, times
+from penstock.frames.arrow.expressions import arithmetic, conditions, sameness, texts, times
 from penstock.frames.arrow.expressions.values import Rows, computed, parsed
 
-__all__ = ["Rows", "arithmetic", "computed", "conditions", "parsed", "texts", "times"]
+__all__ = ["Rows", "arithmetic", "computed", "conditions", "parsed", "sameness", "texts", "times"]

@@ -19,7 +19,7 @@ from penstock.frames.arrow.expressions.decimals import quotient, remainder, roun
 from penstock.frames.arrow.expressions.times import day_of, shifted
 from penstock.frames.arrow.expressions.types import DIGITS, WIDEST, Value, cast, digits, widest
 from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, numbers, rule, spread, value
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _LEAST_SCALE = 6
 _NEGATED = 34

@@ -13,7 +13,7 @@ from sqlglot import exp
 from penstock.frames.arrow.expressions.types import DIGITS, Value, cast, has_floats, widest, widest_of
 from penstock.frames.arrow.expressions.values import Rows, rule, spread, value
 from penstock.frames.arrow.groups import Numbers, codes, ranks
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _TEXTS = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
 

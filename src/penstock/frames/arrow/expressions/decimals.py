@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.frames import limits
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _WIDEST = 38
 _INTERMEDIATE = (38, 39)

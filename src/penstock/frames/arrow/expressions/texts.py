@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from penstock.frames.arrow.expressions.types import Value
 from penstock.frames.arrow.expressions.values import Rows, rule, value
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 
 @rule(exp.Like, reads=("this", "expression", "negate"))

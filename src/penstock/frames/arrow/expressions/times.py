@@ -11,7 +11,7 @@ from sqlglot import exp
 from penstock.frames.arrow.expressions.types import Value
 from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, numbers, rule, value
 from penstock.frames.arrow.groups import Numbers
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _UNITS = {
     "MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3_600 * 10**6,

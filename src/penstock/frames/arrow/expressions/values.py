@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from penstock.frames.arrow.expressions.types import Value
 from penstock.frames.arrow.groups import Numbers
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import USUAL, Settings
 from penstock.sql.dialect import SparkSql
 
