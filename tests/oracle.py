@@ -21,7 +21,7 @@ import penstock
 from penstock.catalog import Frontier, World
 from penstock.engine.planning import emitted_by
 from penstock.engine.report import Report
-from penstock.frames.arrow.tables import collected, nullable
+from penstock.frames.spark.types import collected, nullable
 from penstock.sql import emission
 from penstock.sql.query import spark_text, substitute_tables
 

@@ -26,11 +26,10 @@ from pyspark.sql.types import StructType
 import penstock
 from penstock.frames.arrow.expressions.values import computed, parsed
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import collected
 from penstock.frames.frame import NotHere
 from penstock.frames.settings import Settings, own, under
 from penstock.frames.spark.session import Later
+from penstock.frames.spark.types import collected, to_arrow_schema
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")

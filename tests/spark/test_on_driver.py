@@ -19,11 +19,11 @@ from pyspark.sql.types import StructType
 import penstock
 from penstock.frames.arrow.expressions.values import computed, parsed
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.arrow.spark_types import to_arrow_schema
 from penstock.frames.frame import Frame, How, NotHere
 from penstock.frames.names import WEIGHT
 from penstock.frames.spark.frame import SparkFrame, as_spark
 from penstock.frames.spark.session import Later
+from penstock.frames.spark.types import to_arrow_schema
 from penstock.sql.trees import Named, column, columns
 
 SCHEMA = (

@@ -22,9 +22,9 @@ from penstock.engine.properties import delta_properties
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
-from penstock.frames.arrow.tables import local_frame
 from penstock.frames.settings import USUAL, Settings
 from penstock.frames.spark.dataframes import has_order
+from penstock.frames.spark.types import local_frame
 from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
 from penstock.plan.lateness import Lateness

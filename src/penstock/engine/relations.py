@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from penstock.catalog import World
 from penstock.engine.session import spark_errors
 from penstock.errors import DefinitionError, DependencyError
-from penstock.frames.arrow.tables import local_frame
+from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.delta_log import Snapshot

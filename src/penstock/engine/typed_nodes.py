@@ -17,13 +17,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from penstock.catalog import NodeRecord, World
 from penstock.engine.session import clean_message
-from penstock.frames.arrow.tables import local_frame
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
 from penstock.frames.sizes import Size
 from penstock.frames.spark.frame import SparkFrame, as_spark
 from penstock.frames.spark.session import Later
+from penstock.frames.spark.types import local_frame
 from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Moment

@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.arrow.tables import collected, fits_arrow
 from penstock.frames.clock import phase
 from penstock.frames.frame import Frame
 from penstock.frames.sizes import UNKNOWN
@@ -15,6 +14,7 @@ from penstock.frames.spark.errors import SPARK_ERRORS
 from penstock.frames.spark.frame import SparkFrame, as_spark
 from penstock.frames.spark.interpreted import running
 from penstock.frames.spark.session import Spark
+from penstock.frames.spark.types import collected, fits_arrow
 
 
 class Keeper:

@@ -15,9 +15,8 @@ from deltalake.transaction import AddAction
 
 from penstock.errors import PenstockError
 from penstock.frames import limits
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import fits_arrow
 from penstock.frames.spark.session import Spark
+from penstock.frames.spark.types import fits_arrow, to_arrow_schema
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of

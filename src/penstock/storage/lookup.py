@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import StringType, StructType
 
 from penstock.frames import limits
-from penstock.frames.arrow.spark_types import to_arrow_schema
 from penstock.frames.arrow.tables import settled, settled_type
 from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import NotHere
 from penstock.frames.keys import Sought, floored
 from penstock.frames.names import FILE, PLACE
+from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of

@@ -24,8 +24,6 @@ from sqlglot import exp
 
 from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import nullable
 from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import Frame, NotHere
 from penstock.frames.names import FILE, LOCATED, PLACE
@@ -33,6 +31,7 @@ from penstock.frames.sizes import Size
 from penstock.frames.spark.conversion import survives
 from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.session import Spark
+from penstock.frames.spark.types import nullable, to_arrow_schema
 from penstock.plan.operators import render
 from penstock.storage.columns import Columns
 from penstock.storage.deletion_vectors import as_bits

@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from penstock.frames import limits
-from penstock.frames.arrow.tables import local_frame
 from penstock.frames.clock import moved
 from penstock.frames.frame import Frame
 from penstock.frames.names import FILE, PLACE
 from penstock.frames.spark.conversion import on_driver
 from penstock.frames.spark.dataframes import select
 from penstock.frames.spark.session import Spark
+from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
 from penstock.storage.deletion_vectors import as_words
 from penstock.storage.delta_log import Shaped, Snapshot, name_of

@@ -18,10 +18,10 @@ from penstock.errors import InternalError
 from penstock.frames import limits
 from penstock.frames.arrow.groups import Numbers, can_tell_apart
 from penstock.frames.arrow.groups import gone as removed_rows
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import loosened, nullable
+from penstock.frames.arrow.tables import loosened
 from penstock.frames.mismatch import check_removed
 from penstock.frames.names import WEIGHT
+from penstock.frames.spark.types import nullable, to_arrow_schema
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Shaped, Snapshot, filesystem_of
 from penstock.storage.reader import schema_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from penstock.frames.arrow.expressions.types import cast as converted
 from penstock.frames.arrow.expressions.types import has_floats, widest_of
 from penstock.frames.arrow.groups import Groups, Numbers, consolidated, ranks, whole
 from penstock.frames.arrow.joins import joined
+from penstock.frames.arrow.tables import spark_names
 from penstock.frames.arrow.windows import ordered, placed
 from penstock.frames.clock import left_to_spark, phase
 from penstock.frames.frame import Alternative, Frame, How, NotHere
@@ -28,11 +29,12 @@ from penstock.frames.mismatch import StateMismatch
 from penstock.frames.names import WEIGHT
 from penstock.frames.settings import in_force
 from penstock.frames.sizes import Size
-from penstock.frames.spark.conversion import asked_of_spark, spark_names, to_spark
-from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.session import Spark
 from penstock.plan.operators import render
 from penstock.sql.trees import Named, column
+
+if TYPE_CHECKING:
+    from penstock.frames.spark.frame import SparkFrame
 
 Given = ParamSpec("Given")
 _Step = Callable[Concatenate["ArrowFrame", Given], Frame]
@@ -101,6 +103,8 @@ class ArrowFrame:
     @cached_property
     def by_spark(self) -> SparkFrame:
         """The same rows for Spark."""
+        from penstock.frames.spark.conversion import to_spark  # late: most rows never go there
+
         return to_spark(self._spark, self.table) if self._instead is None else self._instead()
 
     @property
@@ -272,6 +276,8 @@ class ArrowFrame:
             left_to_spark(render(node))
         if self.table.num_rows > limits.ASKED_ROWS:
             raise NotHere
+        from penstock.frames.spark.conversion import asked_of_spark
+
         return asked_of_spark(self._spark, self.table, nodes)
 
     def _true(self, condition: exp.Expr) -> pa.Array:

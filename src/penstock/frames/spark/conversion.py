@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,14 +12,13 @@ from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 
 from penstock.frames.arrow.groups import whole
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import collected, fits_arrow, nullable
 from penstock.frames.frame import NotHere
 from penstock.frames.sizes import Size
 from penstock.frames.spark.errors import SPARK_ERRORS
 from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.interpreted import running
 from penstock.frames.spark.session import Spark
+from penstock.frames.spark.types import collected, fits_arrow, nullable, to_arrow_schema
 from penstock.sql.trees import column
 
 if TYPE_CHECKING:
@@ -47,11 +46,6 @@ def on_driver(spark: Spark, table: pa.Table, schema: StructType) -> Frame:
 
 def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-
-
-def spark_names(schema: pa.Schema) -> Mapping[str, str]:
-    """The types of columns, by Spark's names for them."""
-    return {field.name: field.dataType.simpleString() for field in spark_schema(schema).fields}
 
 
 def survives(schema: StructType) -> bool:

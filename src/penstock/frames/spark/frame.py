@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql.types import DataType, StructType
 from sqlglot import exp
 
-from penstock.frames.arrow.tables import collected, nullable
 from penstock.frames.clock import phase
 from penstock.frames.frame import Alternative, Frame, How
 from penstock.frames.mismatch import raising
@@ -25,6 +24,7 @@ from penstock.frames.sizes import Size
 from penstock.frames.spark.dataframes import has_order, identity, identity_of, is_special
 from penstock.frames.spark.interpreted import running
 from penstock.frames.spark.session import Spark
+from penstock.frames.spark.types import collected, nullable
 from penstock.plan.operators import render
 from penstock.sql.dialect import quoted
 from penstock.sql.trees import Named, Same, column
