@@ -12,26 +12,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from py4j.protocol import Py4JJavaError
-from pyspark import inheritable_thread_target
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
 from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
+from penstock.engine.jobs import counting_jobs
 from penstock.engine.missing import lost, missing_file
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
-from penstock.engine.session import clean_message, counting_jobs
+from penstock.engine.session import Spark
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
 from penstock.frames.clock import Clock, phase, running
 from penstock.frames.mismatch import StateMismatch, as_mismatch
-from penstock.frames.settings import Own, Settings, own, under
+from penstock.frames.settings import Settings, own, under
+from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
 from penstock.frames.zset import WEIGHT, Delta, weighted
 from penstock.ivm.keyed import Stored
 from penstock.ivm.materialize import Materialized, Materializer
@@ -49,16 +48,14 @@ from penstock.storage.view_table import Shape, create_table, restore
 class Epoch:
     def __init__(
         self,
-        session: Callable[[], SparkSession],
+        spark: Spark,
         catalog: Catalog,
         world: World,
         sources: Mapping[str, Relation],
         check: Callable[[], None],
     ):
         """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
-        self._get_session = session
-        self._spark: SparkSession | None = None
-        self._own: Own | None = None
+        self._spark = spark
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
@@ -83,7 +80,7 @@ class Epoch:
             return self._begin(name, request, result)
 
         try:
-            in_order(graph, begin, lambda work: inheritable_thread_target(self._session())(work))
+            in_order(graph, begin, self._spark.in_thread)
         finally:
             self._materializer.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
@@ -129,12 +126,10 @@ class Epoch:
             return self._inputs_or_none
 
     def _session(self) -> SparkSession:
-        with self._lock:
-            if self._spark is None:
-                with phase("starting"):  # which is not any view's time
-                    self._spark = self._get_session()
-                    self._own = own(self._spark)
-            return self._spark
+        if self._spark.started:
+            return self._spark.session()
+        with phase("starting"):  # which is not any view's time
+            return self._spark.session()
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
@@ -154,10 +149,9 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._session()) as jobs:
+        with running(clock), counting_jobs(self._spark) as jobs:
             report = self._finished(step, result)
-        assert self._own is not None
-        report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings)
+        report.unlike = Settings.recorded(step.node.details).unlike(own(self._spark).settings)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
@@ -241,9 +235,7 @@ class Epoch:
             relation.after = Snapshot(step.node.path, step.node.version)
             relation.in_memory = True
             return
-        spark = self._session()
-        assert self._own is not None
-        with under(spark, Settings.recorded(step.node.details), self._own):
+        with under(self._spark, Settings.recorded(step.node.details)):
             self._compute(step, relation)
 
     def _compute(self, step: Step, relation: Relation) -> None:
@@ -397,12 +389,12 @@ def _as_error(problem: Exception) -> PenstockError:
             return problem
         case HistoryGone():
             return PenstockError(str(problem))
-        case PySparkException() | Py4JJavaError():
-            return PenstockError(clean_message(problem, {}))
+    if isinstance(problem, SPARK_PROBLEMS):
+        return PenstockError(clean_message(problem, {}))
     return PenstockError(f"{type(problem).__name__}: {problem}")
 
 
-def _measured(report: ViewReport, clock: Clock, jobs: int) -> ViewReport:
+def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:
     """The report with what the clock says."""
     report.seconds, report.phases, report.jobs = sum(clock.seconds.values()), clock.seconds, jobs
     report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written

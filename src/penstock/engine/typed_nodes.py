@@ -10,14 +10,13 @@ from dataclasses import astuple, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from penstock.catalog import NodeRecord, World
-from penstock.engine.session import clean_message
 from penstock.frames.arrow.tables import local_frame
+from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
 from penstock.frames.zset import WEIGHT, Delta, Rows
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
@@ -121,7 +120,7 @@ def typed_nodes(
             types = _measure_types(plan, inputs)
             maintained = maintained_node(plan, types)
             stored = maintained.evaluate(inputs, "post").schema
-        except PySparkException as problem:
+        except SPARK_PROBLEMS as problem:
             raise Unsupported(
                 "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
             ) from None
