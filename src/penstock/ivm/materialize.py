@@ -9,8 +9,6 @@ from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -20,6 +18,7 @@ from penstock.frames.arrow.tables import collected, fits_arrow
 from penstock.frames.clock import phase
 from penstock.frames.spark.frame import select, spark_frame
 from penstock.frames.spark.interpreted import running
+from penstock.frames.spark.problems import SPARK_PROBLEMS
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.patch import Places, places_in
 from penstock.storage.reader import FILE, PLACE
@@ -121,7 +120,7 @@ def _collected_if_few(frame: DataFrame) -> pa.Table | None:
     """The rows; None if there are more than a driver should hold. Spark stops sending when there are far more."""
     try:
         table = collected(frame)
-    except (PySparkException, Py4JJavaError) as problem:
+    except SPARK_PROBLEMS as problem:
         if "maxResultSize" not in str(problem):
             raise
         return None

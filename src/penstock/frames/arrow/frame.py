@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 from sqlglot import exp
@@ -32,6 +30,7 @@ from penstock.frames.arrow.windows import ordered, placed
 from penstock.frames.clock import left_to_spark, phase
 from penstock.frames.settings import in_force
 from penstock.frames.spark.interpreted import running
+from penstock.frames.spark.problems import SPARK_PROBLEMS
 from penstock.sql.dialect import SparkSql
 
 if TYPE_CHECKING:
@@ -338,7 +337,7 @@ class Local:
         try:
             with running(self.sparkSession, interpreted=self.table.num_rows <= limits.LITTLE_ROWS):
                 found = collected(asked)
-        except (PySparkException, Py4JJavaError):  # a condition that comes later may spare some rows the error
+        except SPARK_PROBLEMS:  # a condition that comes later may spare some rows the error
             raise NotHere from None
         found = found.sort_by(_AT)
         if not found.column(_AT).equals(numbered.column(_AT)):  # a generator gives more rows, or fewer

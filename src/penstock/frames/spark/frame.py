@@ -9,21 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count
 from typing import Any, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.group import GroupedData
 
 from penstock.frames.arrow.frame import Local, as_local
 from penstock.frames.arrow.tables import NotHere
 from penstock.frames.clock import left_to_spark
 from penstock.frames.mismatch import StateMismatch, raising
-
-_BETWEEN = "\0"
 
 
 def select(frame: DataFrame, *expressions: str) -> DataFrame:
@@ -31,10 +26,7 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
     rows = as_local(frame)
     if rows is not None:
         return rows.selected(expressions)
-    if not expressions or any(_BETWEEN in text for text in expressions):
-        return frame.selectExpr(*expressions)
-    texts = _splitter(frame.sparkSession.sparkContext._gateway).split(_BETWEEN.join(expressions))
-    return ClassicDataFrame(frame._jdf.selectExpr(texts), frame.sparkSession)
+    return frame.selectExpr(*expressions)
 
 
 _ALL = "__all"
@@ -52,10 +44,7 @@ def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) ->
     together = f"STRUCT({', '.join(aggregates)}) AS {_ALL}"
     if not keys:
         return select(select(frame, together), f"{_ALL}.*")
-    first, *others = keys
-    texts = _splitter(frame.sparkSession.sparkContext._gateway).split(_BETWEEN.join(others)) if others else None
-    groups = frame._jdf.groupBy(first, texts) if others else frame.groupBy(first)._jgd
-    made = GroupedData(groups, frame).agg(F.expr(together))
+    made = frame.groupBy(*keys).agg(F.expr(together))
     return select(made, *keys, f"{_ALL}.*")
 
 
@@ -158,15 +147,14 @@ class Query:
 
     def _analysed(self) -> DataFrame:
         spark = next(iter(self.inputs.values())).sparkSession
-        for name, frame in self.inputs.items():
-            # A view that is dropped takes what is cached of its plan along, unless the plan is another.
-            (frame.where("true") if frame.is_cached else spark_frame(frame)).createOrReplaceTempView(name)
-        try:
-            # Spark would take ${..} for a variable, even inside quotes.
-            return spark.sql(f"SELECT * FROM {self.source}".replace("${", "\\u0024{"))
-        finally:
-            for name in self.inputs:
-                spark.catalog.dropTempView(name)
+        # A view that is dropped takes what is cached of its plan along, unless the plan is another.
+        frames: dict[str, Any] = {
+            name: frame.where("true") if as_local(frame) is None and frame.is_cached else spark_frame(frame)
+            for name, frame in self.inputs.items()
+        }
+        # Spark would take ${..} for a variable, even inside quotes; PySpark takes braces for the name of a frame.
+        text = f"SELECT * FROM {self.source}".replace("${", "\\u0024{").replace("{", "{{").replace("}", "}}")
+        return spark.sql(_FRAME.sub(lambda found: "{" + found[0] + "}", text), **frames)
 
 
 def _local(frame: DataFrame) -> Local:
@@ -178,9 +166,3 @@ def _local(frame: DataFrame) -> Local:
 
 def _frame(rows: Local) -> DataFrame:
     return cast("DataFrame", rows)
-
-
-@lru_cache(maxsize=1)
-def _splitter(gateway: Any) -> Any:
-    """Turns one text into an array of texts on the JVM's side."""
-    return gateway.jvm.java.util.regex.Pattern.compile(_BETWEEN)
