@@ -12,7 +12,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import penstock
-from connect_server import connect_session
+from connect_server import OVER_CONNECT, connect_session, opened
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("penstock", deadline=None)
@@ -31,10 +31,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # What counts is how much is done in all, not how long a pause lasts.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
-
-
-OVER_CONNECT = "PENSTOCK_TEST_CONNECT" in os.environ
-"""Whether the tests run over Spark Connect. It is one or the other: so are PySpark's functions, for a whole process."""
 
 
 @pytest.fixture(scope="session")
@@ -60,5 +56,5 @@ def warehouse(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def db(spark: SparkSession, warehouse: Path) -> Iterator[penstock.Database]:
-    with penstock.connect(warehouse, spark=spark if OVER_CONNECT else None) as database:
+    with opened(warehouse, spark) as database:
         yield database

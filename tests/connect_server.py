@@ -8,12 +8,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from socket import create_connection, socket
 
 import pyspark
 from pyspark.sql import SparkSession
 
+import penstock
 from penstock.engine.embedded import settings
+
+OVER_CONNECT = "PENSTOCK_TEST_CONNECT" in os.environ
+"""Whether the tests run over Spark Connect. It is one or the other: so are PySpark's functions, for a whole process."""
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
@@ -42,6 +47,11 @@ def connect_session() -> Iterator[SparkSession]:
         session = SparkSession.builder.remote(address).getOrCreate()
         yield session
         session.stop()
+
+
+def opened(path: Path, spark: SparkSession) -> penstock.Database:
+    """A warehouse that is opened in the session of the tests."""
+    return penstock.connect(path, spark=spark if OVER_CONNECT else None)
 
 
 def _command(port: int, scratch: str) -> list[str]:

@@ -28,7 +28,7 @@ from penstock.frames.arrow.expressions.values import computed, parsed
 from penstock.frames.arrow.frame import as_local, on_driver
 from penstock.frames.arrow.spark_types import to_arrow_schema
 from penstock.frames.arrow.tables import NotHere, collected
-from penstock.frames.settings import Settings, own, under
+from penstock.frames.settings import Settings, under
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
@@ -232,7 +232,7 @@ class Story:
 
     def told(self) -> int:
         """How many of the expressions were computed on the driver; all of them as Spark does."""
-        with under(self.spark, self.settings, own(self.spark)):
+        with under(self.spark, self.settings):
             here = {}
             for text in self.texts:
                 try:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from penstock.frames.spark.session import SparkOnDemand
 
-_OURS = "spark.sql.codegen."
-"""What small queries switch to and fro (``interpreted``): it changes no row, and is not looked at."""
+_LOOKED_AT, _OURS = "spark.sql.", "spark.sql.codegen."
+"""Settings that may change a row; ours are switched to and fro by small queries (``interpreted``), and change none."""
 
 
 class Turns:
@@ -87,7 +87,8 @@ class Turns:
 
     def _read(self, session: SparkSession) -> Own:
         """What the session has. One question tells whether anything was set since; if so, each value is asked for."""
-        given = {name: value for name, value in session.conf.getAll.items() if not name.startswith(_OURS)}
+        named = session.conf.getAll.items()
+        given = {n: value for n, value in named if n.startswith(_LOOKED_AT) and not n.startswith(_OURS)}
         if self._seen is None or self._seen[0] != given:
             values = {name: self._value(session, name) for name in (*DEFAULTS, *STORED)}
             self._seen = given, Own.of({name: value for name, value in values.items() if value is not None})
