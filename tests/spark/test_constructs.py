@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import evidence
 import penstock
+from connect_server import opened
 from constructs import CONSTRUCTS, ROUNDS, ROWS, TABLES, Construct
 from evidence import Evidence
 from oracle import assert_fresh
@@ -31,7 +32,7 @@ class Outcome:
 @pytest.fixture(scope="module")
 def outcomes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Outcome]]:
     """All constructs in one warehouse: refreshed together, checked one by one."""
-    with penstock.connect(tmp_path_factory.mktemp("constructs") / "warehouse") as db:
+    with opened(tmp_path_factory.mktemp("constructs") / "warehouse", spark) as db:
         for name, statement in TABLES.items():
             db.sql(statement)
             db.sql(f"INSERT INTO {name} VALUES {', '.join(ROWS[name])}")

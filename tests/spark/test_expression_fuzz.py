@@ -27,8 +27,8 @@ import penstock
 from penstock.frames.arrow.expressions.values import computed, parsed
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import NotHere
-from penstock.frames.settings import Settings, own, under
-from penstock.frames.spark.session import Later
+from penstock.frames.settings import Settings, under
+from penstock.frames.spark.session import Running
 from penstock.frames.spark.types import collected, to_arrow_schema
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
@@ -225,13 +225,13 @@ class Story:
         schema = StructType.fromDDL(SCHEMA)
         values = Values(chance, extreme=chance.random() < 0.4)
         table = pa.Table.from_pylist([values.row() for _ in range(rows)], to_arrow_schema(schema, timezone="UTC"))
-        self.frame = ArrowFrame.of(Later(lambda: spark), table)
+        self.frame = ArrowFrame.of(Running(spark), table)
         made = Expressions(chance)
         self.texts = list(dict.fromkeys(made.any(chance.choice([1, 1, 2, 3])) for _ in range(EXPRESSIONS)))
 
     def told(self) -> int:
         """How many of the expressions were computed on the driver; all of them as Spark does."""
-        with under(self.spark, self.settings, own(self.spark)):
+        with under(self.spark, self.settings):
             here = {}
             for text in self.texts:
                 try:
@@ -254,7 +254,7 @@ class Story:
         if not texts:
             return
         numbered = self.frame.table.append_column("__at", pa.array(range(self.frame.table.num_rows)))
-        frame = ArrowFrame.of(Later(lambda: self.spark), numbered).by_spark.frame
+        frame = ArrowFrame.of(Running(self.spark), numbered).by_spark.frame
         try:
             asked = frame.selectExpr("__at", *[f"{text} AS v{number}" for number, text in enumerate(texts)])
             found = collected(asked).sort_by("__at")

@@ -22,7 +22,7 @@ from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame, How, NotHere
 from penstock.frames.names import WEIGHT
 from penstock.frames.spark.frame import SparkFrame, as_spark
-from penstock.frames.spark.session import Later
+from penstock.frames.spark.session import Running
 from penstock.frames.spark.types import to_arrow_schema
 from penstock.sql.trees import Named, column, columns
 
@@ -121,7 +121,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def local(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> ArrowFrame:
     schema = to_arrow_schema(StructType.fromDDL(SCHEMA), timezone="UTC")
-    return ArrowFrame.of(Later(lambda: spark), pa.Table.from_pylist(list(rows), schema))
+    return ArrowFrame.of(Running(spark), pa.Table.from_pylist(list(rows), schema))
 
 
 def named(text: str) -> Named:
@@ -164,7 +164,7 @@ def test_values_are_those_that_spark_computes(spark: SparkSession, rows: list[di
     names = {text: f"v{i}" for i, text in enumerate(values)}
     here = frame.made({"at": pa.array(range(len(rows)), pa.int64()), **{names[t]: v for t, v in values.items()}})
     numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))
-    asked = ArrowFrame.of(Later(lambda: spark), numbered).by_spark.frame
+    asked = ArrowFrame.of(Running(spark), numbered).by_spark.frame
     there = asked.selectExpr("at_row AS at", *[f"{text} AS {name}" for text, name in names.items()])
     mine, theirs = here.table.to_pylist(), there.toArrow().sort_by("at").to_pylist()
     types = {f.name: f.dataType.simpleString() for f in there.schema.fields}
@@ -191,7 +191,7 @@ BLANK = {**dict.fromkeys([*"ilstdewfxybc", "day", "at", "p", "odd name"]), WEIGH
 def test_places_are_those_that_spark_gives(spark: SparkSession, rows: list[dict[str, Any]], ties: bool) -> None:
     frame = local(spark, rows)
     numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))
-    here = ArrowFrame.of(Later(lambda: spark), numbered)
+    here = ArrowFrame.of(Running(spark), numbered)
     texts = [text if not ties or "ROW_NUMBER" in text else text.replace(", at_row", "") for text in PLACES]
     functions = [(f"v{i}", parsed(text)) for i, text in enumerate(texts)]
     kept = ["at_row", *(name for name, _ in functions)]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from penstock.catalog import Mark, Seen, TableRecord, World
 from penstock.engine.missing import missing_file
 from penstock.errors import DefinitionError, nearest
 from penstock.frames.frame import Frame
 from penstock.frames.settings import ZONE, Settings
-from penstock.frames.spark.session import Later
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.zset import ADDED
 from penstock.graph.watermarks import advanced, moment_in
 from penstock.sql.trees import column as column_of
@@ -40,7 +39,7 @@ def check_column(table: str, snapshot: Snapshot, column: str) -> str:
 class Watermarks:
     """Those of an epoch. A table's moves with the rows that came since the last one; it never moves back."""
 
-    def __init__(self, spark: Callable[[], SparkSession], world: World):
+    def __init__(self, spark: SparkOnDemand, world: World):
         self._spark = spark
         self._world = world
         self._after: dict[str, Mark | None] = {}
@@ -106,7 +105,7 @@ class Watermarks:
         return advanced(seen.latest, self._latest_since(after, column, seen.version))
 
     def _latest_of_all(self, after: Snapshot, column: str) -> int | None:
-        return _greatest(Pinned(spark=Later(self._spark), snapshot=after, columns=(column,)).read(), column)
+        return _greatest(Pinned(spark=self._spark, snapshot=after, columns=(column,)).read(), column)
 
     def _latest_since(self, after: Snapshot, column: str, since: int) -> int | None:
         """That of the rows of which there are more than at a version; where this cannot be told, of all rows."""
@@ -118,7 +117,7 @@ class Watermarks:
             return self._latest_of_all(after, column)
 
     def _latest_of_change(self, after: Snapshot, column: str, since: int) -> int | None:
-        change = read_change(Later(self._spark), Snapshot(after.path, since), after, [column])
+        change = read_change(self._spark, Snapshot(after.path, since), after, [column])
         if change.rows is None:
             return None
         rows = change.rows if change.append_only else change.rows.consolidated()
@@ -141,7 +140,11 @@ class Watermarks:
 
     def _moment_by_spark(self, zone: str, local: int) -> int:
         """Spark knows zones by more names than Python does."""
-        row = self._spark().sql(f"SELECT UNIX_MICROS(TO_UTC_TIMESTAMP(TIMESTAMP_MICROS({local}), '{zone}'))").first()
+        row = (
+            self._spark.session()
+            .sql(f"SELECT UNIX_MICROS(TO_UTC_TIMESTAMP(TIMESTAMP_MICROS({local}), '{zone}'))")
+            .first()
+        )
         assert row is not None
         return int(row[0])
 

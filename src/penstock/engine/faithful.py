@@ -67,9 +67,9 @@ def _optimized(frame: DataFrame) -> str:
 def _plans(frame: DataFrame) -> str:
     """Spark's plans of a query, from the parsed to the physical one, with all their columns."""
     spark = frame.sparkSession
-    before = spark.conf.get(_WIDTH)
+    before = spark.conf.get(_WIDTH, None)
     spark.conf.set(_WIDTH, "100000")
     try:
         return spark_plan(frame, "extended")
     finally:
-        spark.conf.set(_WIDTH, before or "25")
+        spark.conf.unset(_WIDTH) if before is None else spark.conf.set(_WIDTH, before)

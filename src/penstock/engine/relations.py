@@ -6,6 +6,7 @@ The user's text goes to Spark as it is, except that each table's name is replace
 from __future__ import annotations
 
 import io
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -15,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.catalog import World
-from penstock.engine.session import spark_errors
 from penstock.errors import DefinitionError, DependencyError
+from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
@@ -76,10 +77,28 @@ def run_query(
     """The DataFrame of a query whose table names mean the given frames."""
     text = whole(text) if as_written else spark_text(text)
     frame_of = frames if callable(frames) else frames.__getitem__
-    with TempViews(spark) as views:
-        rewritten = substitute_tables(text, lambda name: views.add(name.lower(), frame_of(name.lower())))
-        with spark_errors("the query is not valid", {view: key for key, view in views.names.items()}):
-            return spark.sql(rewritten)
+    token, named = uuid.uuid4().hex[:12], dict[str, str]()
+
+    def replace(name: str) -> str:
+        return named.setdefault(name.lower(), f"__penstock_{token}_{len(named)}__")
+
+    rewritten = substitute_tables(text, replace)
+    inputs = {place: frame_of(key) for key, place in named.items()}
+    with spark_errors("the query is not valid"):
+        return sql_over(spark, rewritten, inputs)
+
+
+def sql_over(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """A query in which names mean frames.
+
+    They are handed over with it: Spark Connect reads a query anew whenever it is computed, and by then a temporary view
+    would be gone.
+    """
+    if not frames:
+        return spark.sql(text)
+    braced = text.replace("{", "{{").replace("}", "}}")
+    given: dict[str, Any] = dict(frames)
+    return spark.sql(re.sub("|".join(frames), lambda found: "{" + found[0] + "}", braced), **given)
 
 
 def published(spark: SparkSession, world: World, key: str) -> DataFrame:

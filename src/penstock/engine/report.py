@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,8 +33,8 @@ class ViewReport:
     seconds: float = 0.0
     status: str = SUCCEEDED
     error: str | None = None
-    jobs: int = 0
-    """Spark jobs."""
+    jobs: int | None = 0
+    """Spark jobs; None where Spark does not tell them, as over Spark Connect."""
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds by phase: planning, reading, computing, writing, committing."""
     bytes_read: int = 0
@@ -136,7 +136,7 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
     estimates = [r.estimate for r in every if r.estimate is not None]
     return ViewReport(
         name, leading.action, leading.reason, own.strategy, own.rows_inserted, own.rows_deleted,
-        sum(r.seconds for r in every), own.status, own.error, sum(r.jobs for r in every),
+        sum(r.seconds for r in every), own.status, own.error, all_jobs(r.jobs for r in every),
         {phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
         sum(r.bytes_read for r in every), sum(r.bytes_written for r in every), sum(r.late for r in every),
         sum(estimates[1:], estimates[0]) if estimates else None, own.weighed,
@@ -144,3 +144,12 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         {kind: message for r in every for kind, message in r.alerts.items()},
         own.unlike or next((r.unlike for r in hidden if r.unlike), []),
     )  # fmt: skip
+
+
+def all_jobs(counts: Iterable[int | None]) -> int | None:
+    """
+    >>> all_jobs([1, 2]), all_jobs([1, None])
+    (3, None)
+    """
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)

@@ -19,7 +19,7 @@ from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.frames.names import WEIGHT
 from penstock.frames.spark.frame import as_spark
-from penstock.frames.spark.session import Later
+from penstock.frames.spark.session import Running
 from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.dialect import quoted
@@ -195,7 +195,7 @@ def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until:
             "one to the other. Ask for the changes since a later epoch."
         )
     try:
-        change = read_change(Later(lambda: spark), before, after, columns)
+        change = read_change(Running(spark), before, after, columns)
     except HistoryGone as problem:
         raise RetentionError(f"the changes of view {view.name!r} since epoch {since} are gone: {problem}") from None
     if change.rows is None:

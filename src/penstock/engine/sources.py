@@ -18,7 +18,7 @@ from penstock.frames.keeping import Keeper
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
 from penstock.frames.settings import in_force
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.zset import Delta, ZSet, narrowed, totals
 from penstock.ivm.context import Moment
 from penstock.plan.operators import Scan
@@ -68,7 +68,7 @@ def pinned(world: World, nodes: Iterable[str]) -> dict[str, Relation]:
 class Inputs:
     """All relations of an epoch, and the changes read so far."""
 
-    def __init__(self, spark: Spark, keeper: Keeper):
+    def __init__(self, spark: SparkOnDemand, keeper: Keeper):
         self._spark = spark
         self._keeper = keeper
         self._relations: dict[str, Relation] = {}
@@ -131,7 +131,7 @@ class NodeInputs:
 
     def __init__(
         self,
-        spark: Spark,
+        spark: SparkOnDemand,
         inputs: Inputs,
         since: dict[str, int],
         watermarks: tuple[int | None, int | None] = (None, None),

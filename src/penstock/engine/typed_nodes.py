@@ -10,19 +10,18 @@ from dataclasses import astuple, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from penstock.catalog import NodeRecord, World
-from penstock.engine.session import clean_message
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
 from penstock.frames.sizes import Size
 from penstock.frames.spark.frame import SparkFrame, as_spark
-from penstock.frames.spark.session import Later
+from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.spark.session import Running
 from penstock.frames.spark.types import local_frame
 from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
@@ -105,7 +104,7 @@ class _EmptyInputs:
 
     def read(self, scan: Scan, moment: Moment) -> ZSet:
         spark, schema = self._spark, self._schemas[scan.relation]
-        frame = SparkFrame.of(Later(lambda: spark), lambda: local_frame(spark, schema), schema.names, Size.exactly(0))
+        frame = SparkFrame.of(Running(spark), lambda: local_frame(spark, schema), schema.names, Size.exactly(0))
         return ZSet(frame.select([(name, column(stored)) for name, stored in scan.stored]))
 
 
@@ -126,7 +125,7 @@ def typed_nodes(
             types = _measure_types(plan, inputs)
             maintained = maintained_node(plan, types)
             stored = as_spark(maintained.evaluate(inputs, "post")).frame.schema
-        except PySparkException as problem:
+        except SPARK_PROBLEMS as problem:
             raise Unsupported(
                 "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
             ) from None

@@ -10,17 +10,17 @@ from penstock.frames.clock import phase
 from penstock.frames.frame import Frame
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.conversion import on_driver
-from penstock.frames.spark.errors import SPARK_ERRORS
 from penstock.frames.spark.frame import SparkFrame, as_spark
 from penstock.frames.spark.interpreted import running
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.problems import SPARK_PROBLEMS
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, fits_arrow
 
 
 class Keeper:
     """Holds what Spark has cached for an epoch, to release it at the end."""
 
-    def __init__(self, spark: Spark) -> None:
+    def __init__(self, spark: SparkOnDemand) -> None:
         self._spark = spark
         self._cached: list[SparkFrame] = []
 
@@ -60,7 +60,7 @@ def _collected_if_few(found: SparkFrame) -> pa.Table | None:
     """The rows; None if there are more than a driver should hold. Spark stops sending when there are far more."""
     try:
         table = collected(found.frame)
-    except SPARK_ERRORS as problem:
+    except SPARK_PROBLEMS as problem:
         if "maxResultSize" not in str(problem):
             raise
         return None

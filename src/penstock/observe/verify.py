@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import BinaryType, DataType, DoubleType, FloatType, StructField
 from sqlglot import exp
@@ -19,14 +17,14 @@ from sqlglot import exp
 from penstock.catalog import Frontier, NodeRecord, ViewRecord, World
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
-from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, PenstockError
 from penstock.frames.names import WEIGHT
-from penstock.frames.settings import Settings, own, under
+from penstock.frames.settings import Settings, under
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.dataframes import grouped, identity_of, select, total, weighted
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.session import Later
+from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.spark.session import Running
 from penstock.plan.check import non_deterministic
 from penstock.plan.operators import CHANGE
 from penstock.sql import emission
@@ -94,12 +92,12 @@ def verify(spark: SparkSession, world: World, key: str, sample: float | None = N
     try:
         consumed = _consumed(world, view)
         made = replace(made, versions={world.display_name(name): f.version for name, f in sorted(consumed.items())})
-        with under(spark, Settings.recorded(node.details), own(spark)):
+        with under(spark, Settings.recorded(node.details)):
             actual = read_snapshot(spark, Snapshot(node.path, node.version), [name for name, _, _ in view.columns])
             missing, superfluous, examples = _compared(_query_rows(spark, world, view, consumed), actual, view, sample)
     except (_NotVerified, HistoryGone, PenstockError) as problem:
         return replace(made, outcome=NOT_VERIFIED, reason=str(problem))
-    except (PySparkException, Py4JJavaError) as problem:
+    except SPARK_PROBLEMS as problem:
         return replace(made, outcome=NOT_VERIFIED, reason=f"the query failed: {clean_message(problem, {})}")
     if not missing and not superfluous:
         return made
@@ -176,7 +174,7 @@ def _input(spark: SparkSession, world: World, view: ViewRecord, key: str, consum
     kept = [name for name in rejected.columns if name != CHANGE]  # all that the query reads
     rows = read_snapshot(spark, snapshot).select(*map(quoted, kept))
     taken_out = select(rejected, *map(quoted, kept), f"-{CHANGE} AS {WEIGHT}")
-    both = SparkFrame.of_frame(Later(lambda: spark), total([weighted(rows, 1), taken_out]), UNKNOWN)
+    both = SparkFrame.of_frame(Running(spark), total([weighted(rows, 1), taken_out]), UNKNOWN)
     return both.consolidated().copies().frame
 
 

@@ -25,7 +25,7 @@ from penstock.frames.mismatch import StateMismatch, check_removed
 from penstock.frames.names import WEIGHT
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.frame import SparkFrame, as_spark
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.zset import not_matching
 from penstock.sql.dialect import quoted
 from penstock.storage.compact import FILES_OF_A_TIER, compact
@@ -70,7 +70,7 @@ class Applied:
 
 
 def apply_change(
-    spark: Spark, before: Snapshot, change: TableChange, *, node: str, run: str, off: Measured = dict
+    spark: SparkOnDemand, before: Snapshot, change: TableChange, *, node: str, run: str, off: Measured = dict
 ) -> Applied:
     """Bring the table from one version to the next; ``off`` gives how far estimates were off, as in ``cheaper``."""
     with phase("writing"):
@@ -83,7 +83,7 @@ def apply_change(
 
 
 def _written(
-    spark: Spark, before: Snapshot, change: TableChange, run: str, off: Measured
+    spark: SparkOnDemand, before: Snapshot, change: TableChange, run: str, off: Measured
 ) -> tuple[str, Patch, list[AddAction]]:
     """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
@@ -148,7 +148,9 @@ def _planned(
     return "REWRITE", Patch(rewritten=touched, weighed=weighed(**sizes))
 
 
-def _write(spark: Spark, before: Snapshot, replaced: list[DataFile], change: TableChange, run: str) -> list[AddAction]:
+def _write(
+    spark: SparkOnDemand, before: Snapshot, replaced: list[DataFile], change: TableChange, run: str
+) -> list[AddAction]:
     """Write what the change adds and what it leaves of the replaced files, whose rows are told by their values."""
     placer = Placer.of(before, change.keys)
     if change.local is not None and placer.by_hand:
@@ -176,7 +178,7 @@ def _write(spark: Spark, before: Snapshot, replaced: list[DataFile], change: Tab
 
 
 def _write_found(
-    spark: Spark,
+    spark: SparkOnDemand,
     before: Snapshot,
     replaced: list[DataFile],
     change: TableChange,
@@ -201,7 +203,7 @@ def _row_count(files: Sequence[DataFile]) -> int:
     return sum(f.rows or 0 for f in files)
 
 
-def _without(spark: Spark, rows: DataFrame, change: TableChange) -> DataFrame:
+def _without(spark: SparkOnDemand, rows: DataFrame, change: TableChange) -> DataFrame:
     """The rows that stay: by key where there is one, else as many copies fewer as the weight says."""
     if change.keys is not None:
         stay = SparkFrame.of_frame(spark, rows, UNKNOWN)

@@ -30,7 +30,7 @@ from penstock.frames.sizes import UNKNOWN, Size
 from penstock.frames.spark.conversion import on_driver
 from penstock.frames.spark.dataframes import select, total, weighted
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.dialect import quoted
 from penstock.storage.change_files import read_locally
 from penstock.storage.deletion_vectors import unique_id
@@ -84,7 +84,7 @@ _LONGEST_IN_FEED = 20_000
 """Places that surely fit: each takes at most two bytes, which are written down as two and a half."""
 
 
-def read_change(spark: Spark, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
+def read_change(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
     """The rows added (+1) and removed (-1) from one version of a table to a later one; few are on the driver."""
     if before.version == after.version:
         return NOTHING
@@ -113,7 +113,7 @@ def read_change(spark: Spark, before: Snapshot, after: Snapshot, columns: Sequen
     return _read_files(spark, before, after, changing, columns)
 
 
-def _local(spark: Spark, after: Snapshot, table: pa.Table, how: str) -> Change:
+def _local(spark: SparkOnDemand, after: Snapshot, table: pa.Table, how: str) -> Change:
     """A change that was read on the driver."""
     if not table.num_rows:
         return NOTHING
@@ -170,7 +170,7 @@ def _feed_actions(changing: Sequence[Commit]) -> list[dict[str, Any]]:
     return [a for c in changing for a in (c.changes or _data(c.adds + c.removes))]
 
 
-def _read_feed(spark: Spark, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> DataFrame:
+def _read_feed(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> DataFrame:
     feed = (
         spark.session()
         .read.format("delta")
@@ -184,7 +184,7 @@ def _read_feed(spark: Spark, before: Snapshot, after: Snapshot, columns: Sequenc
 
 
 def _read_files(
-    spark: Spark, before: Snapshot, after: Snapshot, changing: Sequence[Commit], columns: Sequence[str]
+    spark: SparkOnDemand, before: Snapshot, after: Snapshot, changing: Sequence[Commit], columns: Sequence[str]
 ) -> Change:
     """Files that came and went in between cancel; a vector is part of a file's identity."""
     balance: dict[tuple[str, str], int] = {}
@@ -228,7 +228,7 @@ def _read_vectors(
     ]
 
 
-def _compare(spark: Spark, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
+def _compare(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
     """The two versions against each other; the last resort, since it reads both."""
     check_files(before)
     session = spark.session()

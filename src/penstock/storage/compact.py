@@ -15,7 +15,7 @@ from deltalake.transaction import AddAction
 
 from penstock.errors import PenstockError
 from penstock.frames import limits
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import fits_arrow, to_arrow_schema
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
 from penstock.storage.placement import Placer
@@ -46,7 +46,7 @@ def worth_merging(files: Sequence[DataFile], buckets: int = 1) -> list[DataFile]
     return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER * buckets for file in tier]
 
 
-def compact(spark: Spark, table: Snapshot, keys: Sequence[str] | None, *, node: str, run: str) -> int:
+def compact(spark: SparkOnDemand, table: Snapshot, keys: Sequence[str] | None, *, node: str, run: str) -> int:
     """Merge small files if there are many; gives the version that the table has then."""
     placer = Placer.of(table, keys)
     files = worth_merging(table.files, placer.placement.buckets or 1)
@@ -60,7 +60,9 @@ def compact(spark: Spark, table: Snapshot, keys: Sequence[str] | None, *, node: 
         raise
 
 
-def _merged(spark: Spark, table: Snapshot, files: Sequence[DataFile], placer: Placer, run: str) -> list[AddAction]:
+def _merged(
+    spark: SparkOnDemand, table: Snapshot, files: Sequence[DataFile], placer: Placer, run: str
+) -> list[AddAction]:
     schema = schema_of(table)
     count = sum(file.rows or 0 for file in files)
     if count <= limits.LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):

@@ -30,7 +30,7 @@ from penstock.frames.names import FILE, LOCATED, PLACE
 from penstock.frames.sizes import Size
 from penstock.frames.spark.conversion import survives
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import nullable, to_arrow_schema
 from penstock.plan.operators import render
 from penstock.storage.columns import Columns
@@ -114,7 +114,7 @@ def read_rows(
 
 
 def table_frame(
-    spark: Spark,
+    spark: SparkOnDemand,
     table: Snapshot,
     columns: Sequence[str],
     files: Sequence[DataFile] | None = None,
@@ -146,7 +146,7 @@ def table_frame(
 
 
 def _by_spark(
-    spark: Spark,
+    spark: SparkOnDemand,
     table: Snapshot,
     columns: Sequence[str],
     files: Sequence[DataFile] | None,

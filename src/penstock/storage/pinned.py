@@ -14,7 +14,7 @@ from penstock.frames.clock import phase
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Place, Sought
 from penstock.frames.names import LOCATED
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.lookup import look_up
 from penstock.storage.parquet import table_frame
@@ -27,7 +27,7 @@ from penstock.storage.skipping import files_near, rows_near
 class Pinned:
     """Some columns of a version (all without), and what is known of where the wanted rows are."""
 
-    spark: Spark
+    spark: SparkOnDemand
     snapshot: Snapshot
     columns: tuple[str, ...] | None = None
     files: tuple[DataFile, ...] | None = None

@@ -20,7 +20,7 @@ from penstock.frames.frame import Frame
 from penstock.frames.names import FILE, PLACE
 from penstock.frames.spark.conversion import on_driver
 from penstock.frames.spark.dataframes import select
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
 from penstock.storage.deletion_vectors import as_words
@@ -103,7 +103,7 @@ def read_files(
     return (frame if everything else frame.where(_in_files(files))).select(*[quoted(c) for c in wanted])
 
 
-def found_frame(spark: Spark, snapshot: Snapshot, rows: pa.Table) -> Frame:
+def found_frame(spark: SparkOnDemand, snapshot: Snapshot, rows: pa.Table) -> Frame:
     """Rows of a version that are on the driver, maybe with their places, as a frame."""
     fields = {f.name: StructField(f.name, f.dataType) for f in (*schema_of(snapshot).fields, *LOCATION_FIELDS)}
     return on_driver(spark, rows, StructType([fields[name] for name in rows.column_names]))

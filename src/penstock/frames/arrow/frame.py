@@ -29,7 +29,7 @@ from penstock.frames.mismatch import StateMismatch
 from penstock.frames.names import WEIGHT
 from penstock.frames.settings import in_force
 from penstock.frames.sizes import Size
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.plan.operators import render
 from penstock.sql.trees import Named, column
 
@@ -67,7 +67,7 @@ class ArrowFrame:
 
     def __init__(
         self,
-        spark: Spark,
+        spark: SparkOnDemand,
         schema: pa.Schema,
         load: Callable[[], pa.Table],
         size: Size,
@@ -80,7 +80,7 @@ class ArrowFrame:
         self._instead = instead
 
     @classmethod
-    def of(cls, spark: Spark, table: pa.Table) -> ArrowFrame:
+    def of(cls, spark: SparkOnDemand, table: pa.Table) -> ArrowFrame:
         return cls(spark, table.schema, lambda: table, Size.exactly(table.num_rows))
 
     @property

@@ -14,10 +14,10 @@ from sqlglot import exp
 from penstock.frames.arrow.groups import whole
 from penstock.frames.frame import NotHere
 from penstock.frames.sizes import Size
-from penstock.frames.spark.errors import SPARK_ERRORS
 from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.interpreted import running
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.problems import SPARK_PROBLEMS
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, fits_arrow, nullable, to_arrow_schema
 from penstock.sql.trees import column
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _AT = "__at"
 
 
-def to_spark(spark: Spark, table: pa.Table, schema: StructType | None = None) -> SparkFrame:
+def to_spark(spark: SparkOnDemand, table: pa.Table, schema: StructType | None = None) -> SparkFrame:
     """Rows on the driver, for Spark; their types are told by Arrow's unless they are given."""
     known = schema or spark_schema(table.schema)
     make = lambda: spark.session().createDataFrame(table, known)  # noqa: E731
     return SparkFrame.of(spark, make, known.names, Size.exactly(table.num_rows))
 
 
-def on_driver(spark: Spark, table: pa.Table, schema: StructType) -> Frame:
+def on_driver(spark: SparkOnDemand, table: pa.Table, schema: StructType) -> Frame:
     """Rows that are on the driver, of these types for Spark."""
     from penstock.frames.arrow.frame import ArrowFrame
 
@@ -56,7 +56,7 @@ def survives(schema: StructType) -> bool:
         return False
 
 
-def asked_of_spark(spark: Spark, rows: pa.Table, nodes: Sequence[exp.Expr]) -> list[pa.Array]:
+def asked_of_spark(spark: SparkOnDemand, rows: pa.Table, nodes: Sequence[exp.Expr]) -> list[pa.Array]:
     """The values of expressions for each row; raises ``NotHere`` if they are no values that Arrow can hold."""
     numbered = rows.append_column(_AT, pa.array(np.arange(rows.num_rows)))
     names = [f"__v{i}" for i in range(len(nodes))]
@@ -68,7 +68,7 @@ def asked_of_spark(spark: Spark, rows: pa.Table, nodes: Sequence[exp.Expr]) -> l
     try:
         with running(spark.session(), interpreted=asked.size.not_compiled):
             found = collected(asked.frame).sort_by(_AT)
-    except SPARK_ERRORS:  # a condition that comes later may spare some rows the error
+    except SPARK_PROBLEMS:  # a condition that comes later may spare some rows the error
         raise NotHere from None
     if not found.column(_AT).equals(numbered.column(_AT)):  # a generator gives more rows, or fewer
         raise NotHere

@@ -23,7 +23,7 @@ from penstock.frames.names import WEIGHT
 from penstock.frames.sizes import Size
 from penstock.frames.spark.dataframes import has_order, identity, identity_of, is_special
 from penstock.frames.spark.interpreted import running
-from penstock.frames.spark.session import Spark
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, nullable
 from penstock.plan.operators import render
 from penstock.sql.dialect import quoted
@@ -44,7 +44,7 @@ class SparkFrame:
     """``source`` is what stands behind FROM; ``inputs`` are the frames that its names mean, made when needed."""
 
     def __init__(
-        self, spark: Spark, source: str, inputs: Mapping[str, _Input], columns: Sequence[str], size: Size,
+        self, spark: SparkOnDemand, source: str, inputs: Mapping[str, _Input], columns: Sequence[str], size: Size,
     ):  # fmt: skip
         self._spark = spark
         self._source = source
@@ -53,13 +53,13 @@ class SparkFrame:
         self.size = size
 
     @classmethod
-    def of(cls, spark: Spark, make: Callable[[], DataFrame], columns: Sequence[str], size: Size) -> SparkFrame:
+    def of(cls, spark: SparkOnDemand, make: Callable[[], DataFrame], columns: Sequence[str], size: Size) -> SparkFrame:
         """What Spark reads, or has computed."""
         name = f"__frame_{_TOKEN}_{next(_numbers)}"
         return cls(spark, name, {name: _Input(make)}, columns, size)
 
     @classmethod
-    def of_frame(cls, spark: Spark, frame: DataFrame, size: Size) -> SparkFrame:
+    def of_frame(cls, spark: SparkOnDemand, frame: DataFrame, size: Size) -> SparkFrame:
         return cls.of(spark, lambda: frame, frame.columns, size)
 
     @cached_property
