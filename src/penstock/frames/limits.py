@@ -74,3 +74,6 @@ WEIGHED_ROWS = 50_000
 """A node whose inputs have fewer rows than this is maintained, whatever changed."""
 WEIGHED_CHANGE_ROWS = 500
 """Fewer changed rows than this are never worth a recomputation."""
+
+FRAME_STEPS = 20_000_000
+"""Additions of doubles in frames of windows, each of which is added up from its first row on."""

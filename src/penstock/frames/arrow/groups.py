@@ -7,6 +7,7 @@ Two numberings: ``codes`` are equal where values are the same one (NULL is NULL,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -87,10 +88,10 @@ def ranks(values: pa.Array) -> Numbers:
         fields = [ranks(pc.struct_field(values, [i])) for i in range(values.type.num_fields)]
         there = values.is_valid().to_numpy(zero_copy_only=False)
         return np.where(there, together(fields) + 1, 0)
-    if pa.types.is_floating(values.type) and not is_ordinary(values):
-        raise NotHere("NaN or -0.0")
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
         raise NotHere
+    if pa.types.is_floating(values.type):
+        return _ranked_floats(values)
     number = _counted(values)
     if number is not None:
         return number
@@ -100,10 +101,24 @@ def ranks(values: pa.Array) -> Numbers:
     return order[encoded.indices.fill_null(-1).to_numpy()]
 
 
-def is_ordinary(values: pa.Array) -> bool:
-    """Whether no float is NaN or -0.0, of whose order much could be said."""
-    number = values.drop_null().to_numpy()
-    return not (np.isnan(number).any() or (np.signbit(number) & (number == 0)).any())
+def _ranked_floats(values: pa.Array) -> Numbers:
+    """NaN is greater than all others, and -0.0 equal to 0.0."""
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    order = np.unique(values.fill_null(0).to_numpy(), return_inverse=True)[1].astype(np.int64)
+    return np.where(missing, 0, order + 1)
+
+
+def normalised(values: pa.Array) -> pa.Array:
+    """Values as Spark groups and joins by them: floats that are equal are the same one, also inside structs."""
+    if pa.types.is_struct(values.type) and has_floats(values.type):
+        fields = [normalised(values.field(i)) for i in range(values.type.num_fields)]
+        return pa.StructArray.from_arrays(fields, fields=list(values.type), mask=values.is_null())
+    if not pa.types.is_floating(values.type):
+        return values
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    number = values.fill_null(0).to_numpy() + 0.0  # which makes 0.0 of -0.0
+    number[np.isnan(number)] = np.nan
+    return pa.array(number, values.type, mask=missing)
 
 
 def together(parts: Sequence[Numbers]) -> Numbers:
@@ -146,6 +161,12 @@ class Groups:
             self.of, self.count = np.zeros(count, np.int64), 1
             self.first = np.zeros(0, np.int64)
 
+    def among(self, rows: Numbers) -> Groups:
+        """The same groups, of some rows only."""
+        some = copy(self)
+        some.of = self.of[rows]
+        return some
+
     def sizes(self) -> pa.Array:
         return pa.array(np.bincount(self.of, minlength=self.count).astype(np.int64))
 
@@ -154,7 +175,9 @@ class Groups:
         return pa.array(np.bincount(self.of[chosen], minlength=self.count).astype(np.int64))
 
     def sum(self, values: pa.Array) -> pa.Array:
-        """The sum of each group, as Spark types it; NULL for one without values."""
+        """The sum of each group, as Spark types it; NULL for one without values. Doubles are added row by row."""
+        if pa.types.is_floating(values.type):
+            return pa.array(self.sum_of_doubles(values), mask=self._counts(values) == 0)
         if pa.types.is_decimal128(values.type):
             kind = pa.decimal128(min(38, values.type.precision + 10), values.type.scale)
             if _largest(values) * len(values) >= 10**38:
@@ -170,15 +193,23 @@ class Groups:
             raise NotHere
         return self._aggregated(values, "sum").cast(kind)
 
+    def sum_of_doubles(self, values: pa.Array) -> Numbers:
+        """Sums of numbers as doubles, added in the order of rows, as Spark does in one partition."""
+        number = values.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy()
+        return np.bincount(self.of, number, minlength=self.count).astype(np.float64)
+
+    def _counts(self, values: pa.Array) -> Numbers:
+        there = values.is_valid().to_numpy(zero_copy_only=False)
+        return np.bincount(self.of[there], minlength=self.count)
+
     def extreme(self, values: pa.Array, kind: str) -> pa.Array:
         """The least or greatest value of each group, ``kind`` is MIN or MAX; NULL for one without values."""
-        if pa.types.is_floating(values.type) and not is_ordinary(values):
-            raise NotHere("NaN or -0.0")
         if any(is_a(values.type) for is_a in (pa.types.is_integer, pa.types.is_decimal128, pa.types.is_temporal)):
             return self._aggregated(values, kind.lower())
         there = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        order = there[np.lexsort((ranks(values)[there], self.of[there]))]
-        return self.first_of(values, order if kind == "MIN" else order[::-1])
+        rank = ranks(values)[there]  # of equal values the first one is kept: of 0.0 and -0.0, for one
+        order = there[np.lexsort((rank if kind == "MIN" else -rank, self.of[there]))]
+        return self.first_of(values, order)
 
     def any_value(self, values: pa.Array) -> pa.Array:
         """A value of each group that is not NULL."""
@@ -187,14 +218,14 @@ class Groups:
     def first_of(self, values: pa.Array, order: Numbers) -> pa.Array:
         """Of each group the value that comes first in an order of rows."""
         found, first = np.unique(self.of[order], return_index=True)
-        return self._placed(values.take(pa.array(order[first])), found)
+        return self.placed(values.take(pa.array(order[first])), found)
 
     def _aggregated(self, values: pa.Array, function: str) -> pa.Array:
         table = pa.table({"group": self.of, "value": values})
         found = table.group_by("group", use_threads=False).aggregate([("value", function)])
-        return self._placed(whole(found.column(f"value_{function}")), found.column("group").to_numpy())
+        return self.placed(whole(found.column(f"value_{function}")), found.column("group").to_numpy())
 
-    def _placed(self, values: pa.Array, groups: Numbers) -> pa.Array:
+    def placed(self, values: pa.Array, groups: Numbers) -> pa.Array:
         """Values of some groups, as those of all."""
         places = np.full(self.count, -1, np.int64)
         places[groups] = np.arange(len(groups))
@@ -266,9 +297,7 @@ def pairs(
         if mine * theirs > limits.JOINED_PAIRS:
             raise NotHere
         return np.repeat(np.arange(mine), theirs), np.tile(np.arange(theirs), mine)
-    both = [pa.concat_arrays([a, b]) for a, b in zip(left, right, strict=True)]
-    if any(has_floats(values.type) for values in both):  # 0.0 would have to be equal to -0.0
-        raise NotHere
+    both = [normalised(pa.concat_arrays([a, b])) for a, b in zip(left, right, strict=True)]
     number = together([codes(values) for values in both])
     there = np.ones(mine + theirs, np.bool_)
     for values, null_is_equal in zip(both, nulls, strict=True):
