@@ -3,7 +3,32 @@
 ``values`` has the table of rules and looks them up; the other modules hold the rules, by subject.
 """
 
-from penstock.frames.arrow.expressions import arithmetic, conditions, texts, times
+from penstock.frames.arrow.expressions import (
+    arithmetic,
+    calendar,
+    casts,
+    conditions,
+    hashes,
+    nested,
+    numbers,
+    patterns,
+    texts,
+    times,
+)
 from penstock.frames.arrow.expressions.values import Rows, computed, parsed
 
-__all__ = ["Rows", "arithmetic", "computed", "conditions", "parsed", "texts", "times"]
+__all__ = [
+    "Rows",
+    "arithmetic",
+    "calendar",
+    "casts",
+    "computed",
+    "conditions",
+    "hashes",
+    "nested",
+    "numbers",
+    "parsed",
+    "patterns",
+    "texts",
+    "times",
+]

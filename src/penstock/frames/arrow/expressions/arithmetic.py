@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.frames.arrow.expressions.decimals import quotient, remainder, rounded
-from penstock.frames.arrow.expressions.times import day_of, shifted
+from penstock.frames.arrow.expressions.decimals import quotient, remainder
+from penstock.frames.arrow.expressions.times import DAYS, days_later, moved
 from penstock.frames.arrow.expressions.types import DIGITS, WIDEST, Value, cast, digits, widest
-from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, numbers, rule, spread, value
+from penstock.frames.arrow.expressions.values import Rows, numbers, rule, spread, value
 from penstock.frames.arrow.tables import NotHere
 
 _LEAST_SCALE = 6
@@ -38,6 +38,8 @@ def _column(node: exp.Column, rows: Rows) -> Value:
 
 @rule(exp.Dot)
 def _dot(node: exp.Dot, rows: Rows) -> Value:
+    if not isinstance(node.expression, exp.Identifier):
+        raise NotHere
     return _field_of(value(node.this, rows), node.expression.name)
 
 
@@ -54,12 +56,12 @@ def _field_of(parent: Value, name: str) -> Value:
 def _literal(node: exp.Literal, rows: Rows) -> Value:
     text = str(node.this)
     if node.is_string:
-        if "\\" in text:
-            raise NotHere
         return pa.scalar(text, pa.string())
     if text.isdigit():
         number = int(text)
         return pa.scalar(number, pa.int32() if number < 2**31 else pa.int64())
+    if re.fullmatch(r"\d+(\.\d*)?[eE][+-]?\d{1,3}", text):
+        return pa.scalar(float(text), pa.float64())
     if not re.fullmatch(r"\d*\.\d+", text):
         raise NotHere
     return _decimal_literal(text)
@@ -71,6 +73,11 @@ def _decimal_literal(text: str) -> Value:
     digits = len((whole + fraction).lstrip("0"))
     scale = len(fraction)
     return pa.scalar(Decimal(text), pa.decimal128(max(digits, scale, 1), scale))
+
+
+@rule(exp.RawString, reads=("this",))
+def _raw(node: exp.RawString, rows: Rows) -> Value:
+    return pa.scalar(str(node.this), pa.string())
 
 
 @rule(exp.Null)
@@ -89,48 +96,6 @@ def _inner(node: exp.Expr, rows: Rows) -> Value:
     return value(node.this, rows)
 
 
-# -- types -------------------------------------------------------------------------------------------------------------
-
-
-_TYPE = exp.DataType.Type
-_PLAIN_TYPES = {
-    _TYPE.BOOLEAN: pa.bool_(), _TYPE.TINYINT: pa.int8(), _TYPE.SMALLINT: pa.int16(), _TYPE.INT: pa.int32(),
-    _TYPE.BIGINT: pa.int64(), _TYPE.DOUBLE: pa.float64(), _TYPE.FLOAT: pa.float32(), _TYPE.TEXT: pa.string(),
-    _TYPE.VARCHAR: pa.string(), _TYPE.DATE: pa.date32(), _TYPE.TIMESTAMPTZ: TIME, _TYPE.TIMESTAMPLTZ: TIME,
-    _TYPE.TIMESTAMPNTZ: pa.timestamp("us"), _TYPE.BINARY: pa.binary(),
-}  # fmt: skip
-
-
-def _type(kind: exp.DataType) -> pa.DataType:
-    check_arguments(kind, ("this", "expressions", "nested"))
-    if kind.this == _TYPE.DECIMAL and len(kind.expressions) == 2:
-        precision, scale = (int(e.name) for e in kind.expressions)
-        return pa.decimal128(precision, scale)
-    if kind.this == _TYPE.STRUCT:
-        return pa.struct([pa.field(e.name, _type(e.args["kind"])) for e in kind.expressions])
-    if kind.this not in _PLAIN_TYPES or kind.expressions:
-        raise NotHere
-    return _PLAIN_TYPES[kind.this]
-
-
-@rule(exp.Cast, reads=("this", "to"))
-@rule(exp.TryCast, reads=("this", "to", "safe"))
-def _cast(node: exp.Cast, rows: Rows) -> Value:
-    inner, to = node.this, _type(node.to)
-    if isinstance(inner, exp.Literal) and inner.is_string:
-        text = str(inner.this)
-        if pa.types.is_decimal128(to) and re.fullmatch(r"\d+(\.\d+)?", text):
-            return cast(_decimal_literal(text), to)
-        if pa.types.is_date32(to) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            return pa.scalar(text).cast(to)
-    found = value(inner, rows)
-    if pa.types.is_date32(to) and found.type == TIME and rows.settings.utc and isinstance(found, pa.Array):
-        return day_of(found)
-    if pa.types.is_decimal128(to) and pa.types.is_decimal128(found.type) and to.scale < found.type.scale:
-        return rounded(spread(found, rows.count), to)
-    return cast(found, to)
-
-
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
 
@@ -139,9 +104,13 @@ _OPERATIONS = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: p
 
 @rule(exp.Add, exp.Sub, exp.Mul)
 def _arithmetic(node: exp.Binary, rows: Rows) -> Value:
-    if isinstance(node.right, exp.Interval) and isinstance(node, exp.Add | exp.Sub):
-        return shifted(value(node.left, rows), node.right, 1 if isinstance(node, exp.Add) else -1)
+    if isinstance(node, exp.Add | exp.Sub) and isinstance(node.right, exp.Interval):
+        return moved(value(node.left, rows), node.right, 1 if isinstance(node, exp.Add) else -1, rows)
+    if isinstance(node, exp.Add) and isinstance(node.left, exp.Interval):
+        return moved(value(node.right, rows), node.left, 1, rows)
     left, right = value(node.left, rows), value(node.right, rows)
+    if pa.types.is_date32(left.type) and right.type in DAYS and isinstance(node, exp.Add | exp.Sub):
+        return days_later(left, right, 1 if isinstance(node, exp.Add) else -1, rows)
     operation = _OPERATIONS[type(node)]
     if left.type in DIGITS and right.type in DIGITS:
         common = widest(left.type, right.type)
@@ -219,37 +188,3 @@ def _quotient(node: exp.Div, rows: Rows) -> Value:
     if pc.any(pc.equal(spread(right, rows.count), 0.0)).as_py():
         raise NotHere
     return pc.divide(left, right)
-
-
-# -- functions ---------------------------------------------------------------------------------------------------------
-
-
-@rule(exp.Struct, reads=("expressions",))
-def _struct(node: exp.Struct, rows: Rows) -> Value:
-    names, parts = [], []
-    for field in node.expressions:
-        if not isinstance(field, exp.PropertyEQ):
-            raise NotHere
-        names.append(field.name)
-        parts.append(spread(value(field.expression, rows), rows.count))
-    if len({name.lower() for name in names}) < len(names):
-        raise NotHere
-    return pa.StructArray.from_arrays(parts, fields=[pa.field(n, p.type) for n, p in zip(names, parts, strict=True)])
-
-
-@rule(exp.Anonymous, reads=("this", "expressions"))
-def _function(node: exp.Anonymous, rows: Rows) -> Value:
-    """TIMESTAMP_MICROS of a number, and windows that ``TUMBLE`` was made into."""
-    name, arguments = str(node.this).upper(), node.expressions
-    if name == "TIMESTAMP_MICROS" and len(arguments) == 1:
-        return cast(value(arguments[0], rows), pa.int64()).cast(TIME)
-    if name == "PMOD" and len(arguments) == 2:
-        left, right = (value(argument, rows) for argument in arguments)
-        if left.type not in DIGITS or right.type not in DIGITS or not isinstance(right, pa.Scalar):
-            raise NotHere
-        common, by = widest(left.type, right.type), right.as_py()
-        if by is None or by <= 0:
-            raise NotHere
-        number, missing = numbers(spread(cast(left, common), rows.count))
-        return pa.array(number % by, common, mask=missing)
-    raise NotHere

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.frames.arrow.expressions.types import DIGITS, Value, cast, has_floats, widest, widest_of
-from penstock.frames.arrow.expressions.values import Rows, rule, spread, value
+from penstock.frames.arrow.expressions.values import Rows, column, function, rule, spread, value
 from penstock.frames.arrow.groups import Numbers, codes, ranks
 from penstock.frames.arrow.tables import NotHere
 
@@ -81,7 +81,7 @@ def _compared_structs(compare: Callable[[Any, Any], Value], left: pa.Array, righ
 
 
 @rule(exp.NullSafeEQ)
-def _same(node: exp.NullSafeEQ, rows: Rows) -> Value:
+def _same(node: exp.NullSafeEQ | exp.NullSafeNEQ, rows: Rows) -> Value:
     """NULL is the same as NULL. Text of floats, by which rows are told apart, is not made: their bits are compared."""
     texts = [_float_as_text(side, rows) for side in (node.left, node.right)]
     if texts[0] is not None and texts[1] is not None:
@@ -129,11 +129,42 @@ def _not(node: exp.Not, rows: Rows) -> Value:
     return pc.invert(truth(value(node.this, rows)))
 
 
+@rule(exp.NullSafeNEQ)
+def _other(node: exp.NullSafeNEQ, rows: Rows) -> Value:
+    return pc.invert(_same(node, rows))
+
+
+@rule(exp.EqualNull)
+def _equal_null(node: exp.EqualNull, rows: Rows) -> Value:
+    return _same(exp.NullSafeEQ(this=node.this, expression=node.expression), rows)
+
+
 @rule(exp.Is)
 def _is(node: exp.Is, rows: Rows) -> Value:
+    if isinstance(node.expression, exp.Boolean):
+        true = truth(value(node.this, rows))
+        return pc.fill_null(true if node.expression.this else pc.invert(true), False)
     if not isinstance(node.expression, exp.Null):
         raise NotHere
     return pc.is_null(value(node.this, rows))
+
+
+@function("ISNULL", takes=(1,))
+def _is_null(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return pc.is_null(value(arguments[0], rows))
+
+
+@function("ISNOTNULL", takes=(1,))
+def _is_not_null(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return pc.is_valid(value(arguments[0], rows))
+
+
+@rule(exp.IsNan, reads=("this",))
+def _is_nan(node: exp.IsNan, rows: Rows) -> Value:
+    found = value(node.this, rows)
+    if not _is_float(found.type):
+        raise NotHere
+    return pc.fill_null(pc.is_nan(found), False)
 
 
 @rule(exp.In, reads=("this", "expressions"))
@@ -163,9 +194,35 @@ def _if(node: exp.If, rows: Rows) -> Value:
     return _chosen([(node.this, node.args["true"])], node.args.get("false") or exp.Null(), rows)
 
 
-@rule(exp.Case, reads=("ifs", "default"))
+@rule(exp.Case, reads=("this", "ifs", "default"))
 def _case(node: exp.Case, rows: Rows) -> Value:
-    return _chosen([(i.this, i.args["true"]) for i in node.args["ifs"]], node.args.get("default") or exp.Null(), rows)
+    of, otherwise = node.args.get("this"), node.args.get("default") or exp.Null()
+    conditions = [i.this if of is None else exp.EQ(this=of, expression=i.this) for i in node.args["ifs"]]
+    return _chosen(list(zip(conditions, [i.args["true"] for i in node.args["ifs"]], strict=True)), otherwise, rows)
+
+
+@rule(exp.Nullif)
+def _nullif(node: exp.Nullif, rows: Rows) -> Value:
+    """The type is that of the first, and so is NULL."""
+    found = column(node.this, rows)
+    same = spread(_comparison(exp.EQ(this=node.this, expression=node.expression), rows), rows.count)
+    return pc.if_else(same.fill_null(False), pa.scalar(None, found.type), found)
+
+
+@rule(exp.Nvl2, reads=("this", "true", "false"))
+def _nvl2(node: exp.Nvl2, rows: Rows) -> Value:
+    there = exp.Not(this=exp.Is(this=node.this, expression=exp.Null()))
+    return _chosen([(there, node.args["true"])], node.args["false"], rows)
+
+
+@function("ZEROIFNULL", takes=(1,))
+def _zero_if_null(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return _coalesce(exp.Coalesce(this=arguments[0], expressions=[exp.Literal.number(0)]), rows)
+
+
+@function("NULLIFZERO", takes=(1,))
+def _null_if_zero(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return _nullif(exp.Nullif(this=arguments[0], expression=exp.Literal.number(0)), rows)
 
 
 @rule(exp.Coalesce, reads=("this", "expressions"))
