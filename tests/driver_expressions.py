@@ -120,9 +120,31 @@ CHOICES_AND_ARRAYS = [
     "ARRAY_DISTINCT(a)", "ARRAY_DISTINCT(o)", "SEQUENCE(1, k)", "SEQUENCE(k, 1)", "SEQUENCE(1, 10, 3)", "MAP_KEYS(r)",
     "MAP_VALUES(r)", "SPLIT(x, ',')[0]", "r['a']", "ISNAN(f)",
 ]  # fmt: skip
+FORMATS_AND_MEETINGS = [
+    "DATE_FORMAT(at, 'yyyy-MM-dd')", "DATE_FORMAT(at, 'yyyy-MM-dd HH:mm:ss')", "DATE_FORMAT(due, 'yyyyMM')",
+    "DATE_FORMAT(n, 'HH:mm')", "DATE_FORMAT(at, 'EEEE')", "DATE_FORMAT(at, 'E, d MMM yyyy')",
+    "DATE_FORMAT(at, 'MMMM')", "DATE_FORMAT(at, 'yy/M/d H:m:s')", "DATE_FORMAT(at, 'hh:mm a')",
+    "DATE_FORMAT(at, 'yyyy-MM-dd HH:mm:ss.SSS')", "DATE_FORMAT(at, 'HH:mm:ss.SSSSSS')",
+    "DATE_FORMAT(at, 'yyyy-MM-dd\\'T\\'HH:mm:ss')", "TO_DATE(code, 'yyyyMMdd')",
+    "TO_DATE(TRIM(digits), 'yyyy-MM-dd')",
+    "TO_TIMESTAMP(DATE_FORMAT(at, 'yyyy-MM-dd HH:mm:ss'), 'yyyy-MM-dd HH:mm:ss')", "TO_TIMESTAMP(code, 'yyyyMMdd')",
+    "UNIX_TIMESTAMP(at)", "UNIX_TIMESTAMP(due)", "UNIX_TIMESTAMP(code, 'yyyyMMdd')",
+    "UNIX_TIMESTAMP(DATE_FORMAT(at, 'yyyy-MM-dd HH:mm:ss'))", "TO_UNIX_TIMESTAMP(at)",
+    "FROM_UNIXTIME(1700000000 + i)", "FROM_UNIXTIME(1700000000L + k * 86400, 'yyyy-MM-dd')",
+    "FROM_UTC_TIMESTAMP(at, 'Europe/Berlin')", "TO_UTC_TIMESTAMP(at, 'America/New_York')",
+    "FROM_UTC_TIMESTAMP(at, '+05:30')", "GET_JSON_OBJECT(json, '$.b.c')", "GET_JSON_OBJECT(json, '$.zz')",
+    "IF(b, f, i)", "COALESCE(f, 0)", "IF(b, due, at)", "i = '7'", "whole = i", "CASE WHEN b THEN f ELSE 0 END",
+    "i / NULLIF(f, 0)", "at > '2026-01-01'", "due = '2024-02-29'", "due <= '2026-10-25'", "at > due", "n >= due",
+    "n < at", "due IN ('2024-02-29', '2026-03-29')", "due BETWEEN '2020-01-01' AND '2026-12-31'", "f > d", "f > i",
+    "f = l", "f + 1", "f * i", "f * d", "d - f", "f / 3", "CASE due WHEN '2024-02-29' THEN 1 END", "f + 0.5",
+    "TRY_ADD(i, 1)", "TRY_SUBTRACT(k, i)", "TRY_MULTIPLY(k, 2)", "TRY_DIVIDE(i, k)", "TRY_DIVIDE(i, t)",
+    "FLOOR(CAST(i AS DECIMAL(20,0)))", "NULLIF(at, '2024-02-29')", "f BETWEEN 0 AND 10", "1e3 * i", "TO_DATE(moment)", "digits > due", "at <=> due",
+    "due <=> '2024-02-29'",
+]  # fmt: skip
+"""Patterns of dates, JSON, and values of unlike types that meet."""
 HERE = {
     "windows": WINDOWS, "times": TIMES, "parts of times": PARTS_OF_TIMES, "casts": CASTS, "numbers": NUMBERS,
-    "texts": TEXTS, "choices and arrays": CHOICES_AND_ARRAYS,
+    "texts": TEXTS, "choices and arrays": CHOICES_AND_ARRAYS, "formats and meetings": FORMATS_AND_MEETINGS,
 }  # fmt: skip
 
 MAYBE_OTHERS = [
@@ -150,6 +172,25 @@ MAYBE_OTHERS = [
     "NANVL(f, 0)", "GREATEST(b, c)", "a = a", "p = p", "o <=> o", "CASE b WHEN true THEN 1 END", "ARRAY(a, a)",
     "ARRAY(p, p)", "ARRAY_CONTAINS(a, NULL)", "STRUCT(NULL AS a)", "EXPLODE(a)", "NULLIF(b, true)",
 ]  # fmt: skip
+MAYBE_MEETINGS = [
+    "IF(b, d, f)", "COALESCE(i, f)", "COALESCE(x, i)", "IF(b, x, due)", "GREATEST(f, d)", "GREATEST(x, i)",
+    "ARRAY(i, f)", "ARRAY(due, at)", "CASE WHEN b THEN f ELSE 0 END", "CASE WHEN b THEN 0 ELSE d END",
+    "COALESCE(f, 0)", "COALESCE(at, due)", "COALESCE(n, due)", "COALESCE(n, at)", "i > '3.5'", "t = '300'",
+    "f = fraction", "f > 'a'", "i IN ('7', 3)", "s = whole", "l = whole", "IF(b, g, f)", "IF(b, l, f)", "i = ' 7'",
+    "k IN (1, 2.5)", "k IN (1D, 2)", "i IN (f, 1)", "DATE_FORMAT(at, 'D')", "DATE_FORMAT(at, 'yyyy-QQ')",
+    "DATE_FORMAT(at, 'u')", "DATE_FORMAT(at, 'SSSS')", "DATE_FORMAT(at, 'yyyy-MM-dd''T''HH')",
+    "DATE_FORMAT(digits, 'yyyy')", "TO_DATE(x, 'yyyy-MM-dd')", "TO_DATE(digits, 'yyyy-M-d')",
+    "TO_DATE(code, 'yyMMdd')", "TO_DATE(at, 'yyyy')", "TO_TIMESTAMP(moment, 'yyyy-MM-dd HH:mm:ss')",
+    "TO_TIMESTAMP(moment, 'yyyy-MM-dd HH:mm:ss.SSS')", "TO_DATE(digits, 'yyyy-MM-dd')", "TO_DATE(code, 'yyyyMMdd')",
+    "FROM_UNIXTIME(l)", "FROM_UNIXTIME(i)", "UNIX_TIMESTAMP(n)", "UNIX_TIMESTAMP(moment)",
+    "GET_JSON_OBJECT(json, '$.a')", "GET_JSON_OBJECT(json, '$.b')", "GET_JSON_OBJECT(json, '$.d[0]')",
+    "GET_JSON_OBJECT(x, '$.a')", "GET_JSON_OBJECT(json, '$.b.c.d')", "i / t", "f / h", "d / f", "i / 0", "i = '7'",
+    "whole = i", "x > i", "d = '1.5'", "b = 'true'", "f < h", "at = moment", "due = digits", "n = moment",
+    "at IN (due)", "f % 2", "i % 2.5", "NANVL(f, h)", "due = x", "TRY_ADD(d, 1)", "TRY_DIVIDE(d, 2)", "TRY_ADD(l, l)",
+    "f = d", "q < f", "COALESCE(due, '2024-01-01')", "IF(b, f, i)", "IF(b, due, at)", "GREATEST(due, at)",
+    "FROM_UTC_TIMESTAMP(n, 'UTC')", "CONVERT_TIMEZONE('UTC', 'Europe/Berlin', n)", "g + 1", "g = f", "g * g",
+    "f > NULL",
+]  # fmt: skip
 KINDS = {
     "t": "TINYINT", "s": "SMALLINT", "i": "INT", "l": "BIGINT", "d": "DECIMAL(10,2)", "e": "DECIMAL(20,6)",
     "f": "DOUBLE", "x": "STRING", "b": "BOOLEAN", "due": "DATE", "at": "TIMESTAMP", "n": "TIMESTAMP_NTZ",
@@ -161,15 +202,15 @@ MAYBE_CASTS = [
     for of in (*KINDS, "whole", "fraction", "digits", "moment", "q", "w", "g")
     for kind in TYPES
 ]
-MAYBE = {"others": MAYBE_OTHERS, "casts": MAYBE_CASTS}
+MAYBE = {"others": MAYBE_OTHERS, "meetings": MAYBE_MEETINGS, "casts": MAYBE_CASTS}
 """What is Spark's for some rows or altogether; what is computed must be right."""
 
 NEVER = [
     "at - till", "due - day", "RAND()", "EXP(f)", "LN(f)", "LOG10(f)", "SIN(f)", "POWER(f, 0.5D)", "x LIKE y",
-    "x RLIKE y", "x RLIKE '(?i)a'", "x RLIKE '\\bfoo'", "x RLIKE 'a++'", "x RLIKE '(a)\\1'", "x RLIKE '[a-z&&[^b]]'",
-    "x RLIKE '(?=a)'", "SPLIT(x, '')", "REGEXP_REPLACE(x, '(a)', '$1$1')", "CAST(g AS STRING)", "CAST(due AS INT)",
+    "x RLIKE y", "x RLIKE '(?i)a'", "x RLIKE '\\\\bfoo'", "x RLIKE 'a++'", "x RLIKE '(a)\\\\1'",
+    "x RLIKE '[a-z&&[^b]]'", "x RLIKE '(?=a)'", "SPLIT(x, '')", "REGEXP_REPLACE(x, '(a)', '$1$1')", "CAST(g AS STRING)", "CAST(due AS INT)",
     "CAST(v AS STRING)", "DATE_TRUNC('CENTURY', at)", "TRUNC(due, 'DAY')", "NEXT_DAY(due, 'X')",
     "CURRENT_TIMESTAMP()", "CURRENT_DATE", "UUID()", "TRANSFORM(a, z -> z + 1)", "FORMAT_NUMBER(d, 2)",
-    "LEVENSHTEIN(x, y)", "SOUNDEX(x)", "MAP('a', i)", "ARRAY()", "WEEK(due)", "MY_FUNCTION(i)",
+    "LEVENSHTEIN(x, y)", "SOUNDEX(x)", "MAP('a', i)", "ARRAY()", "WEEK(due)", "MY_FUNCTION(i)", "json:a",
 ]  # fmt: skip
 """What has no rule, or a meaning that libraries and machines do not share."""

@@ -45,9 +45,9 @@ class Trial:
             return [*missing, *self._unlike(here)]
 
     def computed(self, texts: Sequence[str]) -> list[str]:
-        """Those that are computed for some row, which they should not be."""
+        """Those that are computed, which they should not be."""
         with under(self.spark, self.settings, own(self.spark)):
-            return [text for text in texts if self._here(text, whole=False) is not None]
+            return [text for text in texts if self._here(text, whole=True) is not None]
 
     def _here(self, text: str, *, whole: bool) -> tuple[list[int], pa.Array] | None:
         """The places of rows that a rule computes, and its values for them."""

@@ -45,7 +45,7 @@ def test_ordinary_rows_are_computed_on_the_driver_as_by_spark(
     assert trial.wrong(HERE[subject], whole=True) == []
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize("settings", SETTINGS[:4], ids=lambda s: "-".join(s.values()))
 def test_odd_rows_are_computed_as_by_spark_or_left_to_it(spark: SparkSession, settings: dict[str, str]) -> None:
     trial = Trial(spark, Values(random.Random(f"{settings}"), odd=True).rows(ROWS), settings)
     assert trial.wrong([*chain(*HERE.values(), *MAYBE.values())], whole=False) == []

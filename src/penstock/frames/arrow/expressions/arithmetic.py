@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from penstock.frames.arrow.expressions.casts import converted
 from penstock.frames.arrow.expressions.decimals import quotient, remainder
 from penstock.frames.arrow.expressions.times import DAYS, days_later, moved
 from penstock.frames.arrow.expressions.types import DIGITS, WIDEST, Value, cast, digits, widest
 from penstock.frames.arrow.expressions.values import Rows, numbers, rule, spread, value
 from penstock.frames.arrow.tables import NotHere
+from penstock.frames.settings import ANSI
 
 _LEAST_SCALE = 6
 _NEGATED = 34
@@ -93,6 +95,8 @@ def _boolean(node: exp.Boolean, rows: Rows) -> Value:
 @rule(exp.Paren)
 @rule(exp.Alias, reads=("this", "alias"))
 def _inner(node: exp.Expr, rows: Rows) -> Value:
+    if isinstance(node.args.get("alias"), exp.Placeholder):  # x:a, a field of a variant
+        raise NotHere
     return value(node.this, rows)
 
 
@@ -115,8 +119,8 @@ def _arithmetic(node: exp.Binary, rows: Rows) -> Value:
     if left.type in DIGITS and right.type in DIGITS:
         common = widest(left.type, right.type)
         return operation(cast(left, common), cast(right, common))
-    if pa.types.is_float64(left.type) and pa.types.is_float64(right.type):
-        return operation(left, right)
+    if pa.types.is_float64(left.type) or pa.types.is_float64(right.type):
+        return operation(_as_double(left, rows), _as_double(right, rows))
     if not (pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type)):
         raise NotHere
     left, right = _as_decimal(node.left, left), _as_decimal(node.right, right)
@@ -131,6 +135,13 @@ def _arithmetic(node: exp.Binary, rows: Rows) -> Value:
             raise NotHere
         left, precision = cast(left, pa.decimal128(WIDEST - p2 - 1, s1)), WIDEST
     return cast(operation(left, right), pa.decimal128(precision, scale))
+
+
+def _as_double(found: Value, rows: Rows) -> Value:
+    """A number as the double that Spark takes it for beside a double."""
+    if found.type not in DIGITS and not pa.types.is_decimal128(found.type) and not pa.types.is_float64(found.type):
+        raise NotHere
+    return converted(found, pa.float64(), rows)
 
 
 def _as_decimal(node: exp.Expr, found: Value) -> Value:
@@ -181,10 +192,36 @@ def _remainder(node: exp.Mod, rows: Rows) -> Value:
 def _quotient(node: exp.Div, rows: Rows) -> Value:
     """Of decimals; else of doubles, which Spark makes of whole numbers."""
     left, right = value(node.left, rows), value(node.right, rows)
-    if pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type):
+    floats = pa.types.is_float64(left.type) or pa.types.is_float64(right.type)
+    if not floats and (pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type)):
         left, right = _as_decimal(node.left, left), _as_decimal(node.right, right)
         return quotient(spread(left, rows.count), spread(right, rows.count), loss=rows.settings.precision_loss)
-    left, right = cast(left, pa.float64()), cast(right, pa.float64())
-    if pc.any(pc.equal(spread(right, rows.count), 0.0)).as_py():
+    return _double_quotient(left, right, rows, nothing=rows.settings[ANSI] != "true")
+
+
+@rule(exp.SafeDivide)
+def _safe_quotient(node: exp.SafeDivide, rows: Rows) -> Value:
+    """TRY_DIVIDE of what is no decimal."""
+    left, right = value(node.this, rows), value(node.expression, rows)
+    if pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type):
         raise NotHere
-    return pc.divide(left, right)
+    return _double_quotient(left, right, rows, nothing=True)
+
+
+def _double_quotient(left: Value, right: Value, rows: Rows, *, nothing: bool) -> Value:
+    """``nothing``: by zero is NULL; else it is an error, which is Spark's."""
+    one, other = (spread(_as_double(side, rows), rows.count) for side in (left, right))
+    zero = pc.equal(other, 0.0)
+    if pc.any(zero).as_py() and not nothing:
+        raise NotHere
+    return pc.divide(one, pc.if_else(zero, pa.scalar(None, pa.float64()), other))
+
+
+@rule(exp.SafeAdd, exp.SafeSubtract, exp.SafeMultiply)
+def _safe(node: exp.Expr, rows: Rows) -> Value:
+    """TRY_ADD and others, as long as nothing overflows."""
+    kinds: dict[type[exp.Expr], type[exp.Binary]]
+    kinds = {exp.SafeAdd: exp.Add, exp.SafeSubtract: exp.Sub, exp.SafeMultiply: exp.Mul}
+    if any(value(side, rows).type not in DIGITS for side in (node.this, node.expression)):
+        raise NotHere
+    return value(kinds[type(node)](this=node.this, expression=node.expression), rows)

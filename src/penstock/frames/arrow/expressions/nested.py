@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from penstock.frames import limits
 from penstock.frames.arrow.expressions.casts import Mode, as_text, mode_of
+from penstock.frames.arrow.expressions.conditions import common_type, in_common
 from penstock.frames.arrow.expressions.types import DIGITS, Value, cast, has_floats, widest_of
 from penstock.frames.arrow.expressions.values import Rows, by_row, column, few, function, rule, value
 from penstock.frames.arrow.tables import NotHere
@@ -42,10 +43,10 @@ def _array(node: exp.Array, rows: Rows) -> Value:
     if not node.expressions:
         raise NotHere
     options = [column(option, rows) for option in node.expressions]
-    kind = widest_of([option.type for option in options])
+    kind = common_type([option.type for option in options])
     if pa.types.is_null(kind) or len(options) * rows.count > limits.JOINED_PAIRS:
         raise NotHere
-    together = pa.concat_arrays([cast(option, kind) for option in options])
+    together = pa.concat_arrays([in_common(option, kind, rows) for option in options])
     order = np.arange(len(together)).reshape(len(options), rows.count).T.ravel()
     offsets = pa.array(np.arange(rows.count + 1) * len(options), pa.int32())
     return pa.ListArray.from_arrays(offsets, together.take(pa.array(order)), type=list_of(kind))

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.frames.arrow.expressions.casts import converted
+from penstock.frames.arrow.expressions.conditions import common_type, in_common
 from penstock.frames.arrow.expressions.floats import same_rounded
-from penstock.frames.arrow.expressions.types import DIGITS, WIDEST, Value, cast, widest, widest_of
+from penstock.frames.arrow.expressions.types import DIGITS, WIDEST, Value, cast, widest
 from penstock.frames.arrow.expressions.values import Rows, by_row, column, each, function, rule, spread, value
 from penstock.frames.arrow.tables import NotHere
 
@@ -83,7 +84,7 @@ def _whole(node: exp.Floor | exp.Ceil, rows: Rows) -> Value:
     if found.type in DIGITS:
         return found.cast(pa.int64())
     if pa.types.is_decimal128(found.type):
-        precision = min(found.type.precision - found.type.scale + 1, WIDEST)
+        precision = min(found.type.precision - found.type.scale + (found.type.scale > 0), WIDEST)
         return each(found, lambda n: _at(n, 0, how), pa.decimal128(precision, 0))
     if pa.types.is_float64(found.type) and not pc.any(pc.invert(pc.is_finite(found))).as_py():
         return (pc.floor if how == ROUND_FLOOR else pc.ceil)(found).cast(pa.int64())
@@ -201,8 +202,8 @@ def _other_bits(node: exp.BitwiseNot, rows: Rows) -> Value:
 def _extreme(node: exp.Greatest | exp.Least, rows: Rows) -> Value:
     """Of several values, NULL not among them."""
     options = [column(option, rows) for option in (node.this, *node.expressions)]
-    kind = widest_of([option.type for option in options])
-    options = [cast(option, kind) for option in options]
+    kind = common_type([option.type for option in options])
+    options = [in_common(option, kind, rows) for option in options]
     if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_binary(kind) or pa.types.is_boolean(kind):
         raise NotHere
     if pa.types.is_floating(kind) and any(_is_odd(option) for option in options):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.frames.arrow.expressions.casts import as_date, as_moment, converted
+from penstock.frames.arrow.expressions.casts import as_date, as_moment
 from penstock.frames.arrow.expressions.clocks import (
     DAY,
     HOUR,
@@ -259,14 +259,13 @@ def _between(end: exp.Expr, begin: exp.Expr, unit: str, rows: Rows) -> pa.Array:
     sides = [column(side, rows) for side in (end, begin)]
     (to, missing), (since, absent) = (clock(s if s.type == LOCAL else as_moment(s, rows), rows) for s in sides)
     if unit in _MONTHS:
-        months = (_month_and_rest(to) - _month_and_rest(since)) / (32 * DAY)
-        found = np.fix(np.fix(months) / _MONTHS[unit]).astype(np.int64)
+        apart = _month_and_rest(to) - _month_and_rest(since)
+        size = 32 * DAY * _MONTHS[unit]
     elif unit in _FIXED and unit != "DAYOFYEAR":
-        apart = to - since
-        found = np.sign(apart) * (np.abs(apart) // _FIXED[unit])
+        apart, size = to - since, _FIXED[unit]
     else:
         raise NotHere
-    return pa.array(found, mask=missing | absent)
+    return pa.array(np.sign(apart) * (np.abs(apart) // size), mask=missing | absent)
 
 
 def _month_and_rest(shown: Numbers) -> Numbers:
@@ -356,9 +355,3 @@ def _numbered_day(node: exp.DateFromUnixDate, rows: Rows) -> Value:
     if found.type not in DAYS:
         raise NotHere
     return dates(*_whole(found))
-
-
-@rule(exp.TsOrDsToDate, reads=("this", "safe"))
-def _date(node: exp.TsOrDsToDate, rows: Rows) -> Value:
-    """What the parser puts around the argument of YEAR and others; TO_DATE, too."""
-    return converted(value(node.this, rows), pa.date32(), rows)
