@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from itertools import chain
 
 import pytest
@@ -13,8 +14,10 @@ import penstock
 from driver_expressions import HERE, MAYBE, NEVER
 from driver_rules import Trial
 from driver_values import Values
+from penstock.frames.arrow.expressions.zones import STEADY, zone
 
 ROWS = 40
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 SETTINGS = [
     {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": zone}
     for ansi, zone in [
@@ -55,6 +58,16 @@ def test_odd_rows_are_computed_as_by_spark_or_left_to_it(spark: SparkSession, se
 def test_what_may_differ_is_left_to_spark(spark: SparkSession, settings: dict[str, str]) -> None:
     trial = Trial(spark, Values(random.Random("left"), odd=False).rows(10), settings)
     assert trial.computed(NEVER) == []
+
+
+def test_clocks_of_zones_show_what_they_show_to_spark(spark: SparkSession) -> None:
+    """Around every change of every zone that is known: the hours that are left out, and those that are there twice."""
+    changes = {int(change) for name in STEADY for change in zone(name).changes}
+    around = (-7_200, -3_600, -1_800, -1, 0, 1_800, 3_600, 36_000, 39_600, 43_200)
+    moments = sorted({change + seconds * 10**6 for change in changes for seconds in around})
+    rows = [{"at": EPOCH + timedelta(microseconds=micros)} for micros in moments]
+    calls = [f"{call}(at, '{name}')" for name in sorted(STEADY) for call in ("FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP")]
+    assert Trial(spark, rows, SETTINGS[0]).wrong(calls, whole=True) == []
 
 
 def test_no_row_is_no_error(spark: SparkSession) -> None:

@@ -21,8 +21,10 @@ from penstock.frames.arrow.expressions.types import DIGITS, Value
 from penstock.frames.arrow.expressions.values import TIME, Rows, column, each, function, rule, value
 from penstock.frames.arrow.expressions.zones import zone
 from penstock.frames.arrow.tables import NotHere
+from penstock.frames.settings import DEFAULTS
 
 _EPOCH = datetime(1970, 1, 1)
+_POLICY = "spark.sql.legacy.timeParserPolicy"
 _LETTERS: dict[str, Callable[[datetime], str]] = {
     "%Y": lambda at: f"{at.year:04d}",
     "%y": lambda at: f"{at.year % 100:02d}",
@@ -52,9 +54,9 @@ _PIECE = re.compile(r"%-?[A-Za-z](?:strict)?|SSS|'T'|[-/:., _]")
 _USUAL = "%Y-%mstrict-%dstrict %Hstrict:%Mstrict:%Sstrict"
 
 
-def _pieces(node: exp.Expr | None) -> list[str]:
+def _pieces(node: exp.Expr | None, rows: Rows) -> list[str]:
     """The parts of a pattern that is written down."""
-    if not isinstance(node, exp.Literal) or not node.is_string:
+    if not isinstance(node, exp.Literal) or not node.is_string or rows.settings[_POLICY] != DEFAULTS[_POLICY]:
         raise NotHere
     pattern = str(node.this)
     found = _PIECE.findall(pattern)
@@ -69,7 +71,7 @@ def _pieces(node: exp.Expr | None) -> list[str]:
 @rule(exp.TimeToStr, reads=("this", "format"))
 def _written(node: exp.TimeToStr, rows: Rows) -> Value:
     inner = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
-    return _text(as_moment(value(inner, rows), rows), _pieces(node.args.get("format")), rows)
+    return _text(as_moment(value(inner, rows), rows), _pieces(node.args.get("format"), rows), rows)
 
 
 def _text(found: pa.Array, pieces: list[str], rows: Rows) -> pa.Array:
@@ -90,7 +92,7 @@ def _written_seconds(node: exp.UnixToStr, rows: Rows) -> Value:
     found = column(node.this, rows)
     if found.type not in DIGITS:
         raise NotHere
-    return _text(converted(found, TIME, rows), _pieces(node.args.get("format")), rows)
+    return _text(converted(found, TIME, rows), _pieces(node.args.get("format"), rows), rows)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ def _date(node: exp.TsOrDsToDate, rows: Rows) -> Value:
     found = value(node.this, rows)
     if node.args.get("format") is None:
         return converted(found, pa.date32(), rows)
-    read = _reader(_pieces(node.args["format"]), rows)
+    read = _reader(_pieces(node.args["format"], rows), rows)
 
     def day(text: str) -> date | None:
         at = read(text)
@@ -150,7 +152,7 @@ def _moment(node: exp.StrToTime, rows: Rows) -> Value:
 
 
 def _moments(found: Value, pattern: exp.Expr | None, rows: Rows) -> pa.Array:
-    read = _reader(_pieces(pattern), rows)
+    read = _reader(_pieces(pattern, rows), rows)
     shown = each(_as_written(found, rows), lambda text: _micros(read(text)), pa.int64())
     missing = shown.is_null().to_numpy(zero_copy_only=False)
     return at_clock(shown.fill_null(0).to_numpy(), missing, rows)

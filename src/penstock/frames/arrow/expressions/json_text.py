@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from penstock.frames.arrow.expressions.texts import text
-from penstock.frames.arrow.expressions.types import Value
-from penstock.frames.arrow.expressions.values import Rows, each, rule, spread
+from penstock.frames.arrow.expressions.types import DIGITS, Value
+from penstock.frames.arrow.expressions.values import Rows, column, each, few, rule, spread
 from penstock.frames.arrow.tables import NotHere
+
+_NULLS = "spark.sql.jsonGenerator.ignoreNullFields"
 
 
 @rule(exp.JSONExtractScalar, reads=("this", "expression", "only_json_types", "scalar_only"))
@@ -59,6 +62,33 @@ def _written(inner: Any) -> str | None:
         case str() if not any("\ud800" <= character <= "\udfff" for character in inner):
             return inner
     raise NotHere
+
+
+@rule(exp.JSONFormat, reads=("this", "is_json"))
+def _json(node: exp.JSONFormat, rows: Rows) -> Value:
+    """TO_JSON of a struct of plain values; what is NULL is left out."""
+    found = column(node.this, rows)
+    if not pa.types.is_struct(found.type) or rows.settings[_NULLS] != "true":
+        raise NotHere
+    if any(field.type not in DIGITS and field.type not in (pa.string(), pa.bool_()) for field in found.type):
+        raise NotHere
+    return pa.array([None if row is None else _text_of(row) for row in few(found).to_pylist()], pa.string())
+
+
+def _text_of(row: dict[str, Any]) -> str:
+    parts = (f"{_quoted(name)}:{_plain(one)}" for name, one in row.items() if one is not None)
+    return "{" + ",".join(parts) + "}"
+
+
+def _plain(one: Any) -> str:
+    if isinstance(one, bool):
+        return "true" if one else "false"
+    return _quoted(one) if isinstance(one, str) else str(one)
+
+
+def _quoted(found: str) -> str:
+    text_of = json.dumps(found, ensure_ascii=False)
+    return re.sub(r"\\u00[01][0-9a-f]", lambda code: code[0][:4] + code[0][4:].upper(), text_of)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -52,6 +52,19 @@ def _array(node: exp.Array, rows: Rows) -> Value:
     return pa.ListArray.from_arrays(offsets, together.take(pa.array(order)), type=list_of(kind))
 
 
+@rule(exp.VarMap, reads=("keys", "values"))
+def _map(node: exp.VarMap, rows: Rows) -> Value:
+    """MAP of names that are written down, each once."""
+    names = [value(key, rows) for key in node.args["keys"].expressions]
+    known = {name.as_py() for name in names if isinstance(name, pa.Scalar) and name.type == pa.string()}
+    if not names or None in known or len(known) < len(names):
+        raise NotHere
+    values = _array(node.args["values"], rows)
+    keys = pa.array([name.as_py() for name in names] * rows.count, pa.string())
+    kind = pa.map_(pa.string(), pa.field("value", values.type.value_type))
+    return pa.MapArray.from_arrays(values.offsets, keys, values.values, type=kind)
+
+
 @function("ARRAY_COMPACT", takes=(1,))
 @rule(exp.ArrayCompact, reads=("this",))
 def _compact(node: exp.ArrayCompact | list[exp.Expr], rows: Rows) -> Value:
@@ -162,6 +175,33 @@ def _contains(node: exp.ArrayContains, rows: Rows) -> Value:
     if found.type.value_type != wanted.type or has_floats(wanted.type) or pa.types.is_nested(wanted.type):
         raise NotHere
     return by_row([found, wanted], lambda of, one: True if one in of else None if None in of else False, pa.bool_())
+
+
+@rule(exp.ArrayPosition, reads=("this", "expression"))
+def _position(node: exp.ArrayPosition, rows: Rows) -> Value:
+    found, wanted = _list(node.this, rows), column(node.expression, rows)
+    if found.type.value_type != wanted.type or has_floats(wanted.type) or pa.types.is_nested(wanted.type):
+        raise NotHere
+    return by_row([found, wanted], lambda of, one: of.index(one) + 1 if one in of else 0, pa.int64())
+
+
+@rule(exp.ArraySlice, reads=("this", "start", "end", "is_length"))
+def _slice(node: exp.ArraySlice, rows: Rows) -> Value:
+    """Some elements from a place on, which is counted from one, or back from the end."""
+    found, start, length = _list(node.this, rows), node.args["start"], node.args.get("end")
+    if length is None or not node.args.get("is_length"):
+        raise NotHere
+
+    def part(values: list[Any], place: int, count: int) -> list[Any]:
+        if place == 0 or count < 0:
+            raise NotHere
+        first = place - 1 if place > 0 else len(values) + place
+        return values[first : first + count] if first >= 0 else []
+
+    sides = [column(side, rows) for side in (start, length)]
+    if any(side.type not in DIGITS for side in sides) or pa.types.is_nested(found.type.value_type):
+        raise NotHere
+    return by_row([found, *sides], part, found.type)
 
 
 @rule(exp.ArraySort, reads=("this", "asc", "nulls_first"))

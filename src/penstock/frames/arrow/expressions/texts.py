@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from penstock.frames.arrow.expressions.casts import as_text
 from penstock.frames.arrow.expressions.types import DIGITS, Value, cast
-from penstock.frames.arrow.expressions.values import Rows, by_row, each, function, rule, spread, value
+from penstock.frames.arrow.expressions.values import Rows, by_row, column, each, function, rule, spread, value
 from penstock.frames.arrow.tables import NotHere
 
 _ICU = "spark.sql.icu.caseMappings.enabled"
@@ -266,6 +266,25 @@ def _bits(node: exp.BitLength, rows: Rows) -> Value:
 @rule(exp.Ascii, reads=("this",))
 def _code(node: exp.Ascii, rows: Rows) -> Value:
     return each(spread(text(node.this, rows), rows.count), lambda found: ord(found[0]) if found else 0, pa.int32())
+
+
+@rule(exp.Chr, reads=("expressions",))
+def _character(node: exp.Chr, rows: Rows) -> Value:
+    (code,) = node.expressions
+    found = column(code, rows)
+    if found.type not in DIGITS:
+        raise NotHere
+    return each(found, lambda number: chr(number % 256) if number >= 0 else "", pa.string())
+
+
+@rule(exp.Hex, reads=("this",))
+def _hexadecimal(node: exp.Hex, rows: Rows) -> Value:
+    found = column(node.this, rows)
+    if found.type in DIGITS:
+        return each(found, lambda number: f"{number % 2**64:X}", pa.string())
+    if found.type not in (pa.string(), pa.binary()):
+        raise NotHere
+    return each(found.cast(pa.binary()), lambda data: data.hex().upper(), pa.string())
 
 
 @rule(exp.StrPosition, reads=("this", "substr", "position"))

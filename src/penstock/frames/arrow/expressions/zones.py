@@ -17,7 +17,7 @@ import numpy as np
 from penstock.frames.arrow.groups import Numbers
 from penstock.frames.arrow.tables import NotHere
 
-_STEADY = frozenset(
+STEADY = frozenset(
     """
     Europe/Amsterdam Europe/Athens Europe/Berlin Europe/Brussels Europe/Bucharest Europe/Budapest Europe/Copenhagen
     Europe/Helsinki Europe/London Europe/Luxembourg Europe/Madrid Europe/Oslo Europe/Paris Europe/Prague Europe/Rome
@@ -78,7 +78,7 @@ def zone(name: str) -> Zone:
     if fixed:
         ahead = (int(fixed[2]) * 60 + int(fixed[3])) * 60 * _SECOND * (1 if fixed[1] == "+" else -1)
         return Zone(none, none, np.array([ahead]), -(2**62), 2**62)
-    if name not in _STEADY:
+    if name not in STEADY:
         raise NotHere
     return _steady(_ahead(name))
 
