@@ -14,6 +14,8 @@ ASKED_ROWS = 100_000
 """Rows for which single values are asked of Spark; of more, Spark gets all that follows."""
 DECIMAL_ROWS = 10_000
 """Decimals that are computed one by one."""
+SINGLE_VALUES = 50_000
+"""Other values that are computed one by one, in Python; equal ones count once."""
 JOINED_PAIRS = 4_000_000
 """Pairs of rows that a join on the driver looks at."""
 

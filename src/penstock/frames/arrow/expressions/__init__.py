@@ -3,7 +3,38 @@
 ``values`` has the table of rules and looks them up; the other modules hold the rules, by subject.
 """
 
-from penstock.frames.arrow.expressions import arithmetic, conditions, sameness, texts, times
+from penstock.frames.arrow.expressions import (
+    arithmetic,
+    calendar,
+    casts,
+    conditions,
+    formats,
+    hashes,
+    json_text,
+    nested,
+    numbers,
+    patterns,
+    sameness,
+    texts,
+    times,
+)
 from penstock.frames.arrow.expressions.values import Rows, computed, parsed
 
-__all__ = ["Rows", "arithmetic", "computed", "conditions", "parsed", "sameness", "texts", "times"]
+__all__ = [
+    "Rows",
+    "arithmetic",
+    "calendar",
+    "casts",
+    "computed",
+    "conditions",
+    "formats",
+    "hashes",
+    "json_text",
+    "nested",
+    "numbers",
+    "parsed",
+    "patterns",
+    "sameness",
+    "texts",
+    "times",
+]
