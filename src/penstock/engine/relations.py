@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from penstock.catalog import World
 from penstock.engine.session import spark_errors
-from penstock.errors import DefinitionError, DependencyError
+from penstock.errors import DefinitionError, DependencyError, QueryError
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.arrow import local_frame
 from penstock.storage.delta_log import Snapshot
@@ -71,9 +71,25 @@ def run_query(
     frames: Mapping[str, DataFrame] | Callable[[str], DataFrame],
     *,
     as_written: bool = False,
+    of_view: bool = False,
 ) -> DataFrame:
-    """The DataFrame of a query whose table names mean the given frames."""
-    text = whole(text) if as_written else spark_text(text)
+    """The DataFrame of a query whose table names mean the given frames.
+
+    ``of_view``: it must give the same rows each time, so a LIMIT without ORDER BY takes the first rows of all, unless
+    their columns have no order.
+    """
+    if of_view:
+        settled, left_open = spark_text(text), spark_text(text, limits=False)
+        try:
+            return _run(spark, settled, frames)
+        except QueryError:
+            if settled == left_open:
+                raise
+        return _run(spark, left_open, frames)
+    return _run(spark, whole(text) if as_written else spark_text(text, limits=False), frames)
+
+
+def _run(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]) -> DataFrame:
     frame_of = frames if callable(frames) else frames.__getitem__
     with TempViews(spark) as views:
         rewritten = substitute_tables(text, lambda name: views.add(name.lower(), frame_of(name.lower())))

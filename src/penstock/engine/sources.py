@@ -14,7 +14,7 @@ from penstock.catalog import World
 from penstock.errors import PenstockError
 from penstock.ivm.context import Moment
 from penstock.ivm.materialize import Materialized, Materializer
-from penstock.plan.operators import Scan
+from penstock.plan.operators import Scan, Values
 from penstock.storage import limits
 from penstock.storage.arrow import nullable
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
@@ -209,6 +209,9 @@ class NodeInputs:
         if moment == "pre":
             return self._rows(self._snapshot(relation, self._since[scan.relation]), scan)
         return self._rows(relation.after, scan)
+
+    def given(self, values: Values) -> Rows:
+        return Rows(self.keep(self._spark.sql(values.text), few=True, little=True).frame, small=True, light=True)
 
     def _rows(self, snapshot: Snapshot, scan: Scan) -> Rows:
         columns = [stored for _, stored in scan.stored]

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from sqlglot import exp
 
 from penstock.catalog import NodeRecord, World
 from penstock.engine.session import clean_message
@@ -22,6 +23,7 @@ from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
 from penstock.ivm.materialize import Materialized
 from penstock.ivm.node import maintained_node
+from penstock.ivm.window import has_order
 from penstock.plan import NodePlan, Unsupported
 from penstock.plan.describe import describe_node, label_columns
 from penstock.plan.estimate import estimated_rows
@@ -33,6 +35,10 @@ from penstock.plan.operators import (
     Late,
     Scan,
     Sessions,
+    TopK,
+    Values,
+    Window,
+    expressions,
     render,
     walk,
 )
@@ -99,6 +105,9 @@ class _EmptyInputs:
     def watermark(self, moment: Moment) -> int | None:
         return None
 
+    def given(self, values: Values) -> Rows:
+        return Rows(self._spark.sql(values.text))
+
     def read(self, scan: Scan, moment: Moment) -> Rows:
         frame = local_frame(self._spark, self._schemas[scan.relation])
         return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
@@ -118,6 +127,7 @@ def typed_nodes(
         sizes[plan.name] = estimated_rows(plan.body, sizes)
         inputs = _EmptyInputs(spark, known)
         try:
+            _check_order(plan, inputs)
             types = _measure_types(plan, inputs)
             maintained = maintained_node(plan, types)
             stored = maintained.evaluate(inputs, "post").schema
@@ -171,6 +181,17 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
                 raise Unsupported("SOURCE_COLUMN", f"the column {stored} of type CHAR")
             if stored.lower() == WEIGHT:
                 raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
+
+
+def _check_order(plan: NodePlan, inputs: _EmptyInputs) -> None:
+    """A LIMIT without ORDER BY takes the first rows in the order of all columns, if they have one."""
+    if not isinstance(plan.body, TopK | Window):
+        return
+    keys = {key.this.name for e in expressions(plan.body) for key in e.find_all(exp.Ordered)}
+    for field in rules.evaluate(plan.body.child, inputs, "post").frame.schema.fields:
+        if field.name in keys and not has_order(field.dataType):
+            kind = field.dataType.simpleString()
+            raise Unsupported("LIMIT", f"LIMIT without ORDER BY of a column that has no order ({kind})")
 
 
 def _rows(world: World, key: str) -> int:

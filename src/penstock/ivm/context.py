@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from penstock.ivm.materialize import Materialized
-from penstock.plan.operators import Scan
+from penstock.plan.operators import Scan, Values
 from penstock.storage.lookup import Anywhere
 from penstock.storage.zset import Delta, Rows
 
@@ -23,6 +23,9 @@ class Context(Protocol):
 
     def read(self, scan: Scan, moment: Moment) -> Rows:
         """The input at a moment."""
+
+    def given(self, values: Values) -> Rows:
+        """Rows that stand in the query."""
 
     def count(self, scan: Scan) -> int:
         """About how many rows the input has after the epoch."""

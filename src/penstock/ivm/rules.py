@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from penstock.ivm import accepted, ended, filter, generate, join, late, project, scan, sided_join, union
+from penstock.ivm import accepted, ended, filter, generate, join, late, project, scan, sided_join, union, values
 from penstock.ivm.context import Context, Moment
 from penstock.plan import operators as op
 from penstock.storage.zset import Delta, Rows, at_hand
 
 RULES: dict[type, ModuleType] = {
     op.Scan: scan,
+    op.Values: values,
     op.Project: project,
     op.Filter: filter,
     op.Ended: ended,

@@ -28,6 +28,7 @@ _ALSO_FUNCTIONS = (TokenType.WINDOW, TokenType.SESSION)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _TYPE = exp.DataType.Type
 _SUFFIXES = {_TYPE.BIGINT: "L", _TYPE.SMALLINT: "S", _TYPE.TINYINT: "Y", _TYPE.DOUBLE: "D"}
+_LETTERS = frozenset(exp.TimeUnit.UNABBREVIATED_UNIT_NAME)
 _PREFIXES = {
     _TYPE.DATE: "DATE", _TYPE.TIMESTAMPTZ: "TIMESTAMP", _TYPE.TIMESTAMPLTZ: "TIMESTAMP_LTZ",
     _TYPE.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
@@ -52,6 +53,14 @@ def _literal(cast: exp.Cast) -> str | None:
     return f"{sign}{value.this}{_SUFFIXES[kind]}" if kind in _SUFFIXES and _NUMBER.fullmatch(value.this) else None
 
 
+def _cut_time(args: list[exp.Expr]) -> exp.Expr:
+    """DATE_TRUNC. Letters that are a unit to sqlglot (M is its minute) are none to Spark, which answers NULL."""
+    unit = args[0] if args else None
+    if len(args) == 2 and isinstance(unit, exp.Literal) and unit.name.upper() not in _LETTERS:
+        return exp.TimestampTrunc(this=args[1], unit=exp.var(unit.name))
+    return exp.Anonymous(this="DATE_TRUNC", expressions=args)
+
+
 def _is_type_of(text: str, kind: exp.DataType) -> bool:
     """Whether a decimal literal of this text has this type."""
     if not _NUMBER.fullmatch(text):
@@ -70,7 +79,8 @@ class SparkSql(Spark):
 
     class Parser(CallParser, SparkParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
-            name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM
+            **{name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM},
+            "DATE_TRUNC": _cut_time,
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: read for name, read in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from penstock.errors import NotFoundError, NotSupportedError, SqlError
-from penstock.sql.determined import determine, is_open
+from penstock.sql.determined import determine, determine_limits, has_open_limits, is_open
 from penstock.sql.dialect import SparkSql
 from penstock.sql.event_time import rewrite_event_time, rewrite_windows, uses_event_time, uses_windows
 from penstock.sql.lexer import error_at, tokenize
@@ -38,8 +38,10 @@ def parse_written(text: str) -> exp.Expr:
     return _parse(whole(text))
 
 
-def _in_spark_terms(tree: exp.Query) -> Rewriting:
+def _in_spark_terms(tree: exp.Query, *, limits: bool = True) -> Rewriting:
     rewriting = Rewriting(tree)
+    if limits and has_open_limits(tree):
+        determine_limits(rewriting)
     if uses_event_time(tree):
         rewrite_event_time(rewriting)
     if is_open(tree):
@@ -47,12 +49,16 @@ def _in_spark_terms(tree: exp.Query) -> Rewriting:
     return rewriting
 
 
-def spark_text(text: str) -> str:
-    """The query as Spark reads it: the user's own text, but for functions that Spark does not have or leaves open."""
+def spark_text(text: str, *, limits: bool = True) -> str:
+    """A view's query as Spark reads it: the user's own text, but for what Spark does not have or leaves open.
+
+    ``limits``: whether a LIMIT without ORDER BY takes the first rows of all, or any.
+    """
     text = whole(text)
     tree = _parse(text)
-    if isinstance(tree, exp.Query) and (uses_event_time(tree) or is_open(tree)):
-        return _in_spark_terms(tree).text(text)
+    settled = limits and has_open_limits(tree)
+    if isinstance(tree, exp.Query) and (settled or uses_event_time(tree) or is_open(tree)):
+        return _in_spark_terms(tree, limits=limits).text(text)
     return text
 
 
