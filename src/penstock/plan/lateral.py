@@ -43,7 +43,7 @@ def beside(builder: Builder, ctes: Ctes, left: From, lateral: exp.Lateral, on: e
         return _narrowed(left, trial, lateral, on)
     copies = {name: builder.fresh() for name in rows.columns if name in noted.used}
     values = Distinct(Project(rows, tuple((copy, column(name)) for name, copy in copies.items())))
-    if _is_single(tree) and _is_true(on) and not (outer and tree.this.args.get("having")):
+    if _is_single(tree) and is_true(on) and not (outer and tree.this.args.get("having")):
         single = builder.query(tree, ctes, beside=Beside(values, scope.renamed(copies), rows, tuple(copies)))
         return _narrowed(left, single, lateral, None)
     plan = builder.query(tree, ctes, beside=Beside(values, scope.renamed(copies), values, values.columns))
@@ -90,7 +90,7 @@ def _narrowed(left: From, plan: Plan, lateral: exp.Lateral, on: exp.Expr | None)
 
     root, found = aliased(plan, lateral)
     scope = left[1].renamed(dict(zip(left[0].columns, plan.kept, strict=True))).joined(found, {})
-    return filtered(root, () if _is_true(on) else conjuncts(resolved(on, scope))), scope  # type: ignore[arg-type]
+    return filtered(root, () if is_true(on) else conjuncts(resolved(on, scope))), scope  # type: ignore[arg-type]
 
 
 def _joined(
@@ -101,14 +101,15 @@ def _joined(
     rows, scope = left
     root, added = aliased(plan, lateral)
     both = scope.joined(added, {})
-    conditions = found if _is_true(on) else (*found, *conjuncts(resolved(on, both)))  # type: ignore[arg-type]
+    conditions = found if is_true(on) else (*found, *conjuncts(resolved(on, both)))  # type: ignore[arg-type]
     if outer:
         return SidedJoin("left", rows, root, conditions), both
     inputs, before = (rows.inputs, rows.conditions) if isinstance(rows, Join) else ((rows,), ())
     return Join((*inputs, root), before + conditions), both
 
 
-def _is_true(on: exp.Expr | None) -> bool:
+def is_true(on: exp.Expr | None) -> bool:
+    """Whether a join has no condition."""
     return on is None or (isinstance(on.unnest(), exp.Boolean) and bool(on.unnest().this))
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from penstock.plan import functions
 from penstock.plan.build import Beside, Ctes, Plan, only, refuse_extras
 from penstock.plan.check import check_expression
-from penstock.plan.lateral import beside
+from penstock.plan.lateral import beside, is_true
 from penstock.plan.operators import (
     Filter,
     Generate,
@@ -141,9 +141,13 @@ class FromReader:
         if isinstance(join.this, exp.Lateral):
             if isinstance(join.this.this, exp.Subquery):
                 return self._lateral_query(left, scope, join)
-            if side or kind not in ("", "CROSS", "INNER") or join.args.get("on"):
+            if (
+                side not in ("", "LEFT")
+                or kind not in ("", "CROSS", "INNER", "OUTER")
+                or not is_true(join.args.get("on"))
+            ):
                 raise Unsupported("LATERAL", "a LATERAL join of a generator with a condition")
-            return self._lateral(left, scope, join.this)
+            return self._lateral(left, scope, join.this, outer=side == "LEFT")
         right, right_scope = self._relation(join.this)
         if (side, kind) in _SIDED:
             return self._sided(_SIDED[side, kind], (left, scope), (right, right_scope), join, swapped=side == "RIGHT")
@@ -206,7 +210,7 @@ class FromReader:
 
     # -- generators ---------------------------------------------------------------------------------------------------
 
-    def _lateral(self, root: Operator, scope: Scope, lateral: exp.Lateral) -> From:
+    def _lateral(self, root: Operator, scope: Scope, lateral: exp.Lateral, *, outer: bool = False) -> From:
         """LATERAL VIEW [OUTER] generator t AS columns, and LATERAL generator AS t(columns)."""
         function = lateral.this
         if isinstance(function, exp.Query | exp.Subquery):
@@ -218,7 +222,7 @@ class FromReader:
         names = [c.name for c in alias.columns] if alias is not None else []
         names = names or default_columns(function)
         internal = tuple(self._builder.fresh() for _ in names)
-        call = generator_call(resolved(function, scope, generator=True), outer=bool(lateral.args.get("outer")))
+        call = generator_call(resolved(function, scope, generator=True), outer=outer or bool(lateral.args.get("outer")))
         added = Scope.of(alias.name if alias is not None else None, list(zip(names, internal, strict=True)))
         return Generate(root, call, internal), scope.joined(added, {})
 

@@ -16,9 +16,10 @@ from penstock.sql.calls import CallParser
 from penstock.sql.precedence import SparkParser, with_brackets
 
 _VERBATIM = (
-    "LOG2", "LOG10", "INSTR", "DATE_SUB", "SPACE", "TO_UNIX_TIMESTAMP", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP",
+    "LOG", "LOG2", "LOG10", "INSTR", "DATE_SUB", "SPACE", "TO_UNIX_TIMESTAMP", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP",
+    "TO_CHAR", "UNIX_DATE", "COLLATE", "VARIANT_GET", "PARSE_JSON", "LEVENSHTEIN", "TIME_DIFF", "TIME_TRUNC",
 )  # fmt: skip
-"""Functions that sqlglot would spell by another, whose value may differ in the last bits."""
+"""Functions that sqlglot would spell by another, whose value may differ in the last bits, or cannot spell."""
 
 _FOREIGN = ("&&", "??", "~~~", "~~", "~*", "<->", "<<->>", "|/", "||/", "<@", "@>", "&<", "&>", "-|-", "^@", "?::",
             "->>", "#>", "#>>", "#-", "@@", "@?")  # fmt: skip
@@ -31,7 +32,7 @@ _SUFFIXES = {_TYPE.BIGINT: "L", _TYPE.SMALLINT: "S", _TYPE.TINYINT: "Y", _TYPE.D
 _LETTERS = frozenset(exp.TimeUnit.UNABBREVIATED_UNIT_NAME)
 _PREFIXES = {
     _TYPE.DATE: "DATE", _TYPE.TIMESTAMPTZ: "TIMESTAMP", _TYPE.TIMESTAMPLTZ: "TIMESTAMP_LTZ",
-    _TYPE.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
+    _TYPE.TIMESTAMPNTZ: "TIMESTAMP_NTZ", _TYPE.TIME: "TIME",
 }  # fmt: skip
 
 
@@ -55,10 +56,27 @@ def _literal(cast: exp.Cast) -> str | None:
 
 def _cut_time(args: list[exp.Expr]) -> exp.Expr:
     """DATE_TRUNC. Letters that are a unit to sqlglot (M is its minute) are none to Spark, which answers NULL."""
-    unit = args[0] if args else None
-    if len(args) == 2 and isinstance(unit, exp.Literal) and unit.name.upper() not in _LETTERS:
-        return exp.TimestampTrunc(this=args[1], unit=exp.var(unit.name))
+    if len(args) == 2 and _is_unit(args[0]):
+        return exp.TimestampTrunc(this=args[1], unit=exp.var(args[0].name))
     return exp.Anonymous(this="DATE_TRUNC", expressions=args)
+
+
+def _cut_date(args: list[exp.Expr]) -> exp.Expr:
+    """TRUNC, its unit spelled as it was."""
+    if len(args) != 2 or not _is_unit(args[1]):
+        return exp.Anonymous(this="TRUNC", expressions=args)
+    cut = exp.DateTrunc(this=args[0], unit=args[1].copy())
+    cut.set("unit", args[1])
+    return cut
+
+
+def _is_unit(e: exp.Expr) -> bool:
+    return isinstance(e, exp.Literal) and e.is_string and e.name.upper() not in _LETTERS
+
+
+def _to_date(args: list[exp.Expr]) -> exp.Expr:
+    """TO_DATE. With a format it is another function than without, even with the format that is usual."""
+    return exp.TsOrDsToDate(this=args[0]) if len(args) == 1 else exp.Anonymous(this="TO_DATE", expressions=args)
 
 
 def _is_type_of(text: str, kind: exp.DataType) -> bool:
@@ -81,6 +99,8 @@ class SparkSql(Spark):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **{name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM},
             "DATE_TRUNC": _cut_time,
+            "TRUNC": _cut_date,
+            "TO_DATE": _to_date,
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: read for name, read in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"
