@@ -71,7 +71,8 @@ QUERIES = {
     "subqueries": "SELECT id FROM t WHERE (id, k) IN (SELECT id, k FROM u) AND x > (SELECT AVG(v) FROM u WHERE u.k = t.k)",
     "EXCEPT": "SELECT * EXCEPT (arr, m, s) FROM t",
     "LATERAL VIEW": "SELECT id, p, e FROM t LATERAL VIEW OUTER POSEXPLODE(arr) q AS p, e",
-    "LATERAL generators": "SELECT id, q.e, r.f FROM t LEFT JOIN LATERAL EXPLODE(arr) AS q(e) ON TRUE JOIN LATERAL EXPLODE(ARRAY(q.e)) AS r(f)",
+    "LATERAL generators": "SELECT id, q.e, r.f FROM t LEFT JOIN LATERAL EXPLODE(arr) AS q(e) ON TRUE JOIN LATERAL EXPLODE(ARRAY(q.e)) AS r(f), "
+    "LATERAL EXPLODE(ARRAY(r.f)) AS p(h) JOIN LATERAL EXPLODE(ARRAY(p.h)) AS o ON TRUE",
     "STACK": "SELECT id, c1, c2 FROM t LATERAL VIEW STACK(2, 1, x, 2, g) q AS c1, c2",
     "QUALIFY": "SELECT id, RANK() OVER (PARTITION BY k ORDER BY x) AS r FROM t QUALIFY r <= 2",
     "windows": "SELECT id, LAG(x, 1, 0) OVER w AS a, LAST_VALUE(x, true) OVER w AS b, SUM(x) FILTER (WHERE g = 1) OVER "

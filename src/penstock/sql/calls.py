@@ -49,17 +49,13 @@ class CallParser(Spark.Parser):
     def _parse_limit(self, *args: Any, **options: Any) -> Any:
         return self._placed(super()._parse_limit, *args, **options)
 
-    def _parse_derived_table_values(self, *args: Any, **options: Any) -> exp.Values | None:
-        """``(VALUES .. AS x(a)) y``: the outer name counts, and the inner names of columns if it has none."""
+    def _parse_derived_table_values(self, *args: Any, **options: Any) -> Any:
+        """``(VALUES .. AS x(a)) y`` is a derived table, whose query has a name of its own."""
         values = super()._parse_derived_table_values(*args, **options)
-        inner = values.args.get("alias") if values is not None else None
-        if values is None or inner is None or self._prev.token_type != TokenType.R_PAREN:
+        if values is None or not values.args.get("alias") or self._prev.token_type != TokenType.R_PAREN:
             return values
-        outer = self._parse_table_alias()
-        if outer is not None:
-            outer.set("columns", outer.args.get("columns") or inner.args.get("columns"))
-            values.set("alias", outer)
-        return values
+        alias = self._parse_table_alias()
+        return values if alias is None else exp.Subquery(this=exp.select("*").from_(values), alias=alias)
 
     def _placed(self, parse: Any, *args: Any, **options: Any) -> Any:
         token = self._curr

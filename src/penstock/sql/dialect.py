@@ -29,6 +29,7 @@ _ALSO_FUNCTIONS = (TokenType.WINDOW, TokenType.SESSION)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _TYPE = exp.DataType.Type
 _SUFFIXES = {_TYPE.BIGINT: "L", _TYPE.SMALLINT: "S", _TYPE.TINYINT: "Y", _TYPE.DOUBLE: "D"}
+_OF_JOINS = ("on", "using", "kind", "side", "method")
 _LETTERS = frozenset(exp.TimeUnit.UNABBREVIATED_UNIT_NAME)
 _PREFIXES = {
     _TYPE.DATE: "DATE", _TYPE.TIMESTAMPTZ: "TIMESTAMP", _TYPE.TIMESTAMPLTZ: "TIMESTAMP_LTZ",
@@ -96,6 +97,7 @@ class SparkSql(Spark):
         }
 
     class Parser(CallParser, SparkParser):
+        ADD_JOIN_ON_TRUE = False  # which Spark plans otherwise, if a generator is joined
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **{name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM},
             "DATE_TRUNC": _cut_time,
@@ -105,6 +107,14 @@ class SparkSql(Spark):
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: read for name, read in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"
         }
+
+        def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+            """A JOIN without a condition is no comma, which binds less tightly."""
+            comma = self._curr is not None and self._curr.token_type == TokenType.COMMA
+            join = super()._parse_join(*args, **options)
+            if join is not None and not comma and not any(join.args.get(key) for key in _OF_JOINS):
+                join.set("kind", "INNER")
+            return join
 
         def parse(self, raw_tokens: list[Token], sql: str | None = None) -> list[exp.Expr | None]:
             """WINDOW and SESSION are functions where a bracket follows."""
