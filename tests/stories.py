@@ -32,7 +32,7 @@ class Story:
     views: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
     limits: tuple[tuple[str, int], ...] = ()
-    """Sizes of ``storage.limits`` that are so small in this story that what is done for large tables is done here."""
+    """Sizes of ``frames.limits`` that are so small in this story that what is done for large tables is done here."""
     patch: bool = False
     """Whether large view tables are patched and never rewritten."""
 

@@ -172,9 +172,9 @@ def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) 
     """Spark's verdict on a query: its schema, or an error in Spark's words. No job runs."""
     frames = {k: local_frame(spark, s) for k, s in schemas.items()}
     try:
-        return run_query(spark, query, frames).schema
+        return run_query(spark, query, frames, of_view=True).schema
     except QueryError:
-        if spark_text(query) == whole(query):
+        if spark_text(query, limits=False) == whole(query):
             raise
         run_query(spark, query, frames, as_written=True)  # the user's own mistake is told in the user's own words
         raise DefinitionError(

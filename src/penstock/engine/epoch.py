@@ -335,7 +335,7 @@ class Epoch:
             return rows.select(*[quoted(c) for c in columns])
 
         text = emission.at(emitted_by(view), self._watermarks.after(node.name))
-        rows = run_query(self._spark.session(), text, frame)
+        rows = run_query(self._spark.session(), text, frame, of_view=True)
         return rows.toDF(*[name for name, _, _ in view.columns])
 
     def _base(self, node: NodeRecord, published: Snapshot | None = None) -> Snapshot:

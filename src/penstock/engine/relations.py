@@ -6,7 +6,6 @@ The user's text goes to Spark as it is, except that each table's name is replace
 from __future__ import annotations
 
 import io
-import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -16,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.catalog import World
-from penstock.errors import DefinitionError, DependencyError
+from penstock.errors import DefinitionError, DependencyError, QueryError
+from penstock.frames.spark.dataframes import sql_over
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
@@ -73,9 +73,25 @@ def run_query(
     frames: Mapping[str, DataFrame] | Callable[[str], DataFrame],
     *,
     as_written: bool = False,
+    of_view: bool = False,
 ) -> DataFrame:
-    """The DataFrame of a query whose table names mean the given frames."""
-    text = whole(text) if as_written else spark_text(text)
+    """The DataFrame of a query whose table names mean the given frames.
+
+    ``of_view``: it must give the same rows each time, so a LIMIT without ORDER BY takes the first rows of all, unless
+    their columns have no order.
+    """
+    if of_view:
+        settled, left_open = spark_text(text), spark_text(text, limits=False)
+        try:
+            return _run(spark, settled, frames)
+        except QueryError:
+            if settled == left_open:
+                raise
+        return _run(spark, left_open, frames)
+    return _run(spark, whole(text) if as_written else spark_text(text, limits=False), frames)
+
+
+def _run(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]) -> DataFrame:
     frame_of = frames if callable(frames) else frames.__getitem__
     token, named = uuid.uuid4().hex[:12], dict[str, str]()
 
@@ -86,19 +102,6 @@ def run_query(
     inputs = {place: frame_of(key) for key, place in named.items()}
     with spark_errors("the query is not valid"):
         return sql_over(spark, rewritten, inputs)
-
-
-def sql_over(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """A query in which names mean frames.
-
-    They are handed over with it: Spark Connect reads a query anew whenever it is computed, and by then a temporary view
-    would be gone.
-    """
-    if not frames:
-        return spark.sql(text)
-    braced = text.replace("{", "{{").replace("}", "}}")
-    given: dict[str, Any] = dict(frames)
-    return spark.sql(re.sub("|".join(frames), lambda found: "{" + found[0] + "}", braced), **given)
 
 
 def published(spark: SparkSession, world: World, key: str) -> DataFrame:

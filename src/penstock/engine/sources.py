@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.catalog import World
 from penstock.errors import PenstockError
 from penstock.frames import limits
+from penstock.frames.arrow.expressions import written_rows
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.clock import phase
 from penstock.frames.frame import Frame
@@ -18,10 +19,12 @@ from penstock.frames.keeping import Keeper
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
 from penstock.frames.settings import in_force
+from penstock.frames.sizes import Size
+from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.zset import Delta, ZSet, narrowed, totals
 from penstock.ivm.context import Moment
-from penstock.plan.operators import Scan
+from penstock.plan.operators import Scan, Values
 from penstock.sql.trees import Named, column, columns
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
 from penstock.storage.delta_log import Snapshot
@@ -197,6 +200,14 @@ class NodeInputs:
         snapshot = relation.after if version is None else self._snapshot(relation, version)
         frame = self._wanted(snapshot, scan).read()
         return ZSet(frame.select(_renamed(scan, frame)))
+
+    def given(self, values: Values) -> ZSet:
+        here = written_rows(values.rows, values.columns, in_force(self._spark))
+        if here is not None:
+            return ZSet(ArrowFrame.of(self._spark, here))
+        size = Size.exactly(len(values.rows))
+        rows = SparkFrame.of(self._spark, lambda: self._spark.session().sql(values.text), values.columns, size)
+        return ZSet(self.keep(rows))
 
     def _wanted(self, snapshot: Snapshot, scan: Scan) -> Pinned:
         """The rows that are sought, if anything is and they are found without Spark; else those within bounds."""

@@ -13,12 +13,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from sqlglot import exp
 
 from penstock.catalog import NodeRecord, World
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
 from penstock.frames.sizes import Size
+from penstock.frames.spark.dataframes import has_order
 from penstock.frames.spark.frame import SparkFrame, as_spark
 from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
 from penstock.frames.spark.session import Running
@@ -39,6 +41,10 @@ from penstock.plan.operators import (
     Late,
     Scan,
     Sessions,
+    TopK,
+    Values,
+    Window,
+    expressions,
     render,
     walk,
 )
@@ -102,6 +108,10 @@ class _EmptyInputs:
     def watermark(self, moment: Moment) -> int | None:
         return None
 
+    def given(self, values: Values) -> ZSet:
+        spark, size = self._spark, Size.exactly(len(values.rows))
+        return ZSet(SparkFrame.of(Running(spark), lambda: spark.sql(values.text), values.columns, size))
+
     def read(self, scan: Scan, moment: Moment) -> ZSet:
         spark, schema = self._spark, self._schemas[scan.relation]
         frame = SparkFrame.of(Running(spark), lambda: local_frame(spark, schema), schema.names, Size.exactly(0))
@@ -122,6 +132,7 @@ def typed_nodes(
         sizes[plan.name] = estimated_rows(plan.body, sizes)
         inputs = _EmptyInputs(spark, known)
         try:
+            _check_order(plan, inputs)
             types = _measure_types(plan, inputs)
             maintained = maintained_node(plan, types)
             stored = as_spark(maintained.evaluate(inputs, "post")).frame.schema
@@ -175,6 +186,17 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
                 raise Unsupported("SOURCE_COLUMN", f"the column {stored} of type CHAR")
             if stored.lower() == WEIGHT:
                 raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
+
+
+def _check_order(plan: NodePlan, inputs: _EmptyInputs) -> None:
+    """A LIMIT without ORDER BY takes the first rows in the order of all columns, if they have one."""
+    if not isinstance(plan.body, TopK | Window):
+        return
+    keys = {key.this.name for e in expressions(plan.body) for key in e.find_all(exp.Ordered)}
+    for field in as_spark(rules.evaluate(plan.body.child, inputs, "post").frame).schema.fields:
+        if field.name in keys and not has_order(field.dataType):
+            kind = field.dataType.simpleString()
+            raise Unsupported("LIMIT", f"LIMIT without ORDER BY of a column that has no order ({kind})")
 
 
 def _rows(world: World, key: str) -> int:

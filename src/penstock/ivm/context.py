@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Anywhere
 from penstock.frames.zset import Delta, ZSet
-from penstock.plan.operators import Scan
+from penstock.plan.operators import Scan, Values
 
 Moment = Literal["pre", "post"]
 
@@ -23,6 +23,9 @@ class Context(Protocol):
 
     def read(self, scan: Scan, moment: Moment) -> ZSet:
         """The input at a moment."""
+
+    def given(self, values: Values) -> ZSet:
+        """Rows that stand in the query."""
 
     def count(self, scan: Scan) -> int:
         """About how many rows the input has after the epoch."""

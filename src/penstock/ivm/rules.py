@@ -28,6 +28,7 @@ from penstock.ivm import (
     sided_join,
     top_k,
     union,
+    values,
     window,
 )
 from penstock.ivm.context import Context, Moment, Stored
@@ -55,6 +56,7 @@ class StatefulRule(Protocol):
 
 RULES: Mapping[type, Rule] = {
     op.Scan: scan,
+    op.Values: values,
     op.Project: project,
     op.Filter: filter,
     op.Ended: ended,

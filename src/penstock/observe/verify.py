@@ -150,7 +150,7 @@ def _query_rows(spark: SparkSession, world: World, view: ViewRecord, consumed: M
     """What the query gives; the settings that belong to the view are in force."""
     mark = world.watermarks.get(view.key)
     text = emission.at(emitted_by(view), None if mark is None else mark.value)
-    rows = run_query(spark, text, lambda key: _input(spark, world, view, key, consumed[key]))
+    rows = run_query(spark, text, lambda key: _input(spark, world, view, key, consumed[key]), of_view=True)
     return rows.toDF(*[name for name, _, _ in view.columns])
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -21,6 +23,19 @@ from penstock.frames.names import WEIGHT
 from penstock.sql.dialect import quoted
 
 _ALL = "__all"
+
+
+def sql_over(spark: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """A query in which names mean frames.
+
+    They are handed over with it: Spark Connect reads a query anew whenever it is computed, and by then a temporary view
+    would be gone.
+    """
+    if not frames:
+        return spark.sql(text)
+    braced = text.replace("{", "{{").replace("}", "}}")
+    given: dict[str, Any] = dict(frames)
+    return spark.sql(re.sub("|".join(frames), lambda found: "{" + found[0] + "}", braced), **given)
 
 
 def select(frame: DataFrame, *expressions: str) -> DataFrame:

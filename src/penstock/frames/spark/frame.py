@@ -21,7 +21,7 @@ from penstock.frames.frame import Alternative, Frame, How
 from penstock.frames.mismatch import raising
 from penstock.frames.names import WEIGHT
 from penstock.frames.sizes import Size
-from penstock.frames.spark.dataframes import has_order, identity, identity_of, is_special
+from penstock.frames.spark.dataframes import has_order, identity, identity_of, is_special, sql_over
 from penstock.frames.spark.interpreted import running
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, nullable
@@ -55,7 +55,7 @@ class SparkFrame:
     @classmethod
     def of(cls, spark: SparkOnDemand, make: Callable[[], DataFrame], columns: Sequence[str], size: Size) -> SparkFrame:
         """What Spark reads, or has computed."""
-        name = f"__frame_{_TOKEN}_{next(_numbers)}"
+        name = f"__frame_{_TOKEN}_{next(_numbers)}__"  # which is no part of another
         return cls(spark, name, {name: _Input(make)}, columns, size)
 
     @classmethod
@@ -67,16 +67,12 @@ class SparkFrame:
         """As Spark knows it."""
         if self._source in self._inputs:
             return self._inputs[self._source].frame
-        spark = self._spark.session()
-        for name, given in self._inputs.items():
-            # A view that is dropped takes what is cached of its plan along, unless the plan is another.
-            (given.frame.where("true") if given.frame.is_cached else given.frame).createOrReplaceTempView(name)
-        try:
-            # Spark would take ${..} for a variable, even inside quotes.
-            return spark.sql(f"SELECT * FROM {self._source}".replace("${", "\\u0024{"))
-        finally:
-            for name in self._inputs:
-                spark.catalog.dropTempView(name)
+        # What stands for a frame goes with it, so what is cached of a frame's plan would go too, unless it is another.
+        frames = {name: given.frame.where("true") if given.frame.is_cached else given.frame
+                  for name, given in self._inputs.items()}  # fmt: skip
+        # Spark would take ${..} for a variable, even inside quotes.
+        text = f"SELECT * FROM {self._source}".replace("${", "\\u0024{")
+        return sql_over(self._spark.session(), text, frames)
 
     @cached_property
     def schema(self) -> StructType:

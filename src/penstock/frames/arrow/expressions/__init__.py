@@ -18,7 +18,7 @@ from penstock.frames.arrow.expressions import (
     texts,
     times,
 )
-from penstock.frames.arrow.expressions.values import Rows, computed, parsed
+from penstock.frames.arrow.expressions.values import Rows, computed, parsed, written_rows
 
 __all__ = [
     "Rows",
@@ -37,4 +37,5 @@ __all__ = [
     "sameness",
     "texts",
     "times",
+    "written_rows",
 ]

@@ -160,3 +160,15 @@ def numbers(found: pa.Array, fill: int = 0) -> tuple[Numbers, Numbers]:
     missing = found.is_null().to_numpy(zero_copy_only=False)
     whole = found.cast(pa.int64()) if pa.types.is_timestamp(found.type) else found
     return whole.fill_null(fill).to_numpy(), missing
+
+
+def written_rows(rows: Sequence[Sequence[exp.Expr]], names: Sequence[str], settings: Settings) -> pa.Table | None:
+    """Rows that are written down, if every column has values of one type; else only Spark knows their type."""
+    one = Rows({}, 1, settings)
+    try:
+        columns = [pa.concat_arrays([computed(e, one) for e in column]) for column in zip(*rows, strict=True)]
+    except (NotHere, pa.ArrowException):
+        return None
+    if any(pa.types.is_null(column.type) for column in columns):
+        return None
+    return pa.table(columns, names=list(names))
