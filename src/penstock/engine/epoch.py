@@ -27,6 +27,7 @@ from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import clean_message, counting_jobs
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
+from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
 from penstock.ivm.keyed import Stored
@@ -153,8 +154,9 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._session()) as jobs:
+        with running(clock), counting_jobs(self._session()) as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
+        report.in_line = in_line()
         assert self._own is not None
         report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings)
         if step.maintained is not None:
