@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from penstock.bench import bars
 from penstock.bench.contenders import Insisting
 from penstock.bench.measure import Action, Cell, Goal, Result, at_least, at_most
 from penstock.bench.report import filled, markdown, remarks, sheet, summary
@@ -113,3 +115,10 @@ def test_pictures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
     goals = [Goal("times as fast as recomputation", 2.0, ">=", 1.0, "filter, 1")]
     results = [result(), *(Result(name, name, 1, 1, {}, cells, goals) for name in ("crossover", "growth"))]
     assert [file.name for file in draw(results, tmp_path)] == ["ratios.png", "crossover.png", "growth.png"]
+
+
+def test_the_readme_shows_the_views_that_the_demo_and_the_benchmark_run() -> None:
+    shown = re.findall(r"```sql\n(.*?)```", (Path(__file__).parents[2] / "README.md").read_text(), re.DOTALL)
+    cascade = f"CREATE TABLE trades ({bars.TRADES});\n\n"
+    cascade += "\n\n".join(f"{bars.statement(view)};" for view in bars.VIEWS)
+    assert f"{cascade}\n" in shown

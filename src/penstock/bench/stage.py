@@ -68,6 +68,8 @@ class Stage:
     scratch: Path
     views: dict[str, str] = field(default_factory=dict)
     """The queries by view, inputs before readers."""
+    spelled: dict[str, str] = field(default_factory=dict)
+    """The queries of views that use words of ours, in Spark's own: what the other contenders run."""
     round: int = 0
     """Counts the changes, so that no two of them hit the same rows."""
     prepared: list[Contender] = field(default_factory=list)
@@ -75,8 +77,14 @@ class Stage:
     _paths: dict[str, str] = field(default_factory=dict)
     _recomputation: Recomputation | None = None
 
-    def create(self, tables: Mapping[str, tuple[str, str]], views: Mapping[str, str]) -> None:
+    def create(
+        self,
+        tables: Mapping[str, tuple[str, str]],
+        views: Mapping[str, str],
+        spelled: Mapping[str, str] | None = None,
+    ) -> None:
         """Make tables, each by its columns and the query that fills it, and the views over them."""
+        self.spelled.update(spelled or {})
         started = time.perf_counter()
         for name, (columns, rows) in tables.items():
             self.bench.say(f"loading {name}")
@@ -91,6 +99,12 @@ class Stage:
             self.bench.say(f"creating {name}")
             self.database.create_view(name, query)
             self.views[name] = query
+
+    def query(self, view: str) -> str:
+        """A view's query as plain Spark understands it."""
+        from penstock.sql.query import spark_text
+
+        return spark_text(self.spelled.get(view, self.views[view]))
 
     def paths(self) -> dict[str, str]:
         """Where the tables are; asked once, because it takes time that a contender's must not contain."""
