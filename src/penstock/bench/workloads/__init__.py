@@ -1,5 +1,6 @@
 """The workloads, in the order in which they run."""
 
+from penstock.bench.workloads.brokerage import BROKERAGE
 from penstock.bench.workloads.cascade import APPEND, RECENT, SCATTERED
 from penstock.bench.workloads.chains import CHAINS
 from penstock.bench.workloads.crossover import CROSSOVER
@@ -13,7 +14,9 @@ from penstock.bench.workloads.workload import Workload
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for workload in (APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION)
-}
+    for workload in (
+        APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION, BROKERAGE,
+    )
+}  # fmt: skip
 
 __all__ = ["WORKLOADS", "Workload"]
