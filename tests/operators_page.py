@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from constructs import CONSTRUCTS, ROUNDS
 from evidence import Evidence, load
+from penstock.bench.constructs import CONSTRUCTS, ROUNDS
 
 PAGE = "docs/operators.md"
 

@@ -46,6 +46,23 @@ def test_the_command_fills_a_page_and_draws(run: Run, tmp_path: Path) -> None:
     assert "| bars | 1,000 | 10 |" in page.read_text()
 
 
+def test_the_command_compares_results_of_before_and_after(run: Run, tmp_path: Path) -> None:
+    for directory, seconds in (("before", 1.0), ("after", 2.0)):
+        cell = Cell("bars", 1_000, 10, 1, {"penstock": [seconds], "full": [4.0]})
+        save(Result("cascade-append", "bars", 1, 1, {}, [cell], []), tmp_path / directory)
+    shown = run("bench", "--compare", tmp_path / "before", "--out", tmp_path / "after")
+    assert "4.0 x, 2.0 x" in shown.stdout
+    assert "1 are more than 10 % worse" in shown.stdout
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench: before and after -->\n<!-- end -->\n")
+    files = [tmp_path / directory / "cascade-append.json" for directory in ("before", "after")]
+    run("bench", "--compare", files[0], "--out", files[1], "--write", page)
+    assert "| **4.0 x, 2.0 x** |" in page.read_text()
+    missing = run("bench", "--compare", tmp_path / "nowhere", "--out", tmp_path / "after")
+    assert missing.exit_code == 1
+    assert "there are no results" in missing.stderr
+
+
 def test_the_command_names_what_it_knows(run: Run) -> None:
     listed = run("bench", "--list")
     assert "cascade-scattered" in listed.stdout

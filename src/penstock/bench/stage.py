@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.bench.contenders import Contender, GaveUp, Penstock, Recomputation
-from penstock.bench.measure import TITLES, Action, Cell, rotated
+from penstock.bench.measure import TITLES, Action, Cell, Driven, rotated
 from penstock.bench.memory import Peaks
 from penstock.bench.session import Sparks
 from penstock.bench.tables import table_paths
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.database import Database
+    from penstock.engine.report import ViewReport
 
 
 @dataclass
@@ -165,6 +166,7 @@ class Stage:
             Cell(
                 case, rows, sheet.changed, len(cases[case]), sheet.seconds, sheet.recorded(), sheet.jobs, sheet.peaks,
                 (kinds or {}).get(case, ""), [f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark],
+                sheet.driven(),
             )
             for case, sheet in sheets.items()
         ]  # fmt: skip
@@ -220,6 +222,7 @@ class _Sheet:
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     jobs: int | None = None
     changed: int = 0
+    maintained: list[ViewReport] = field(default_factory=list)
 
     def time(self, runner: Contender, views: Sequence[str], peaks: Peaks, *, keep: bool) -> None:
         gc.collect()
@@ -237,9 +240,22 @@ class _Sheet:
         if isinstance(runner, Penstock):
             self.jobs = runner.jobs()
             self.actions.update((v.name, v.action, v.strategy, v.reason) for v in runner.report.values())
+            self.maintained += [v for v in runner.report.values() if v.action == "INCREMENTAL"]
 
     def recorded(self) -> list[Action]:
         return [Action(*what, times) for what, times in sorted(self.actions.items(), key=repr)]
+
+    def driven(self) -> list[Driven]:
+        views: dict[str, list[ViewReport]] = {}
+        for report in self.maintained:
+            views.setdefault(report.name, []).append(report)
+        return [
+            Driven(
+                view, len(own), sum(not report.jobs for report in own),
+                sorted({note for report in own for note in report.by_spark}),
+            )
+            for view, own in sorted(views.items())
+        ]  # fmt: skip
 
 
 def differing_rows(one: DataFrame, other: DataFrame) -> int:

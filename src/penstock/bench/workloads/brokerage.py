@@ -67,6 +67,13 @@ def _corrections(brokerage: Brokerage, number: int) -> list[str]:
 CHANGES: dict[str, Change] = {"inserts": insert, "mixed": mix}
 
 
+def create(stage: Stage, rows: Callable[[int], int]) -> tuple[int, Callable[[int], int]]:
+    """The tables and views with so many of the rows at scale one; gives how many that is, and what mixes changes."""
+    brokerage = Brokerage.of(rows)
+    stage.create(brokerage.tables(), VIEWS)
+    return sum(brokerage.sizes.values()), partial(mix, stage, brokerage)
+
+
 def _run(bench: Bench) -> list[Cell]:
     brokerage = Brokerage.of(bench.rows)
     cells = []

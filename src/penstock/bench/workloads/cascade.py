@@ -128,12 +128,18 @@ def _expr(text: str) -> Column:
 # -- the workloads ----------------------------------------------------------------------------------------------------
 
 
+def create(stage: Stage, rows: int) -> tuple[int, Callable[[int], int]]:
+    """The trades and their bars; gives the number of rows, and what appends and corrects some."""
+    spelled = {view: bars.in_spark(view) for view in bars.VIEWS}
+    stage.create({"trades": (_COLUMNS, _trades(0, rows))}, bars.VIEWS, spelled)
+    return rows, lambda number: (_append if number % 2 else partial(_correct, 1.0))(stage, rows, number)
+
+
 def _run(change: Change, appends: bool, bench: Bench) -> list[Cell]:
     rows = bench.rows(TRADES)
     with bench.stage() as stage:
-        spelled = {view: bars.in_spark(view) for view in bars.VIEWS}
-        stage.create({"trades": (_COLUMNS, _trades(0, rows))}, bars.VIEWS, spelled)
-        targets = spelled
+        create(stage, rows)
+        targets = stage.spelled
         if appends:
             finer = ", MIN(first_at) AS first_at, MAX(last_at) AS last_at"
             finest = ", MIN(event_time) AS first_at, MAX(event_time) AS last_at"
