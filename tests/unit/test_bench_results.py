@@ -128,6 +128,8 @@ def test_the_share_of_small_refreshes_on_the_driver_and_what_leaves_it_are_told(
     assert "| [cascade-append](#cascade-append) | 8 | 50.0 % |" in lines
     assert "| all | 8 | 50.0 % |" in lines
     assert lines[-2:] == ["| `UPPER(..)` | 2 |", "| `MD5(..)` | 1 |"], "by the number of views"
+    silent = Cell("few", 1_000, 10, 1, {}, driven=[Driven("a", 2, 1)])
+    assert on_driver.left([silent]) == [(on_driver.UNNOTED, 1)], "jobs that nobody explained are told too"
 
 
 def test_a_page_without_a_place_is_an_error() -> None:

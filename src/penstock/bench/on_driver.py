@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from sqlglot import errors, exp, parse_one
 
-from penstock.bench.measure import Cell, Result
+from penstock.bench.measure import Cell, Driven, Result
 
 SMALL = 1_000
 """Changed rows of a refresh that is small."""
+
+UNNOTED = "(nothing was noted)"
+"""Stands for what a view had Spark jobs for without saying so."""
+
+_LONGEST = 80
 
 
 def small(results: Iterable[Result]) -> list[tuple[Result, Cell]]:
@@ -21,7 +27,6 @@ def small(results: Iterable[Result]) -> list[tuple[Result, Cell]]:
 def share(cells: Iterable[Cell]) -> tuple[int, int]:
     """Refreshes of views that needed no Spark job, and all of them.
 
-    >>> from penstock.bench.measure import Driven
     >>> share([Cell("c", 1, 1, 2, {}, driven=[Driven("a", 3, 3), Driven("b", 3, 1)])])
     (4, 6)
     """
@@ -34,25 +39,34 @@ def left(cells: Iterable[Cell]) -> list[tuple[str, int]]:
     views: Counter[str] = Counter()
     for cell in cells:
         for found in cell.driven:
-            views.update({general(note) for note in found.by_spark})
+            views.update(_notes(found))
     return sorted(views.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _notes(found: Driven) -> set[str]:
+    """What a view has left to Spark; if it had jobs and noted nothing, that is told too."""
+    if found.without_jobs < found.refreshes and not found.by_spark:
+        return {UNNOTED}
+    return {general(note) for note in found.by_spark}
 
 
 def general(note: str) -> str:
     """A note with every column and value left open, so that equal expressions are told as equal.
 
-    >>> general("UPPER(name) AS n"), general("a.x + 1 > 5"), general("rows of orders: too many")
-    ('UPPER(..)', '.. + .. > ..', 'rows of orders: too many')
+    >>> general("UPPER(name) AS n"), general("YEAR(at) AS YEAR(at)"), general("a.x + 1 > 5")
+    ('UPPER(..)', 'YEAR(..)', '.. + .. > ..')
+    >>> general("rows of `orders`: too many")
+    'rows of orders: too many'
     """
-    try:
-        tree = parse_one(note, dialect="spark")
-    except errors.SqlglotError:
-        return note
-    if isinstance(tree, exp.Alias):
-        tree = tree.this
-    if isinstance(tree, exp.Column | exp.Identifier | exp.Command):
-        return note
-    return tree.transform(_opened).sql(dialect="spark").replace("`..`", "..")
+    for end in [len(note), *(found.start() for found in re.finditer(" AS ", note))]:
+        try:
+            tree = parse_one(note[:end], dialect="spark").unalias()
+        except errors.SqlglotError:
+            continue
+        if not isinstance(tree, exp.Column | exp.Identifier | exp.Command | exp.Query):
+            return tree.transform(_opened).sql(dialect="spark").replace("`..`", "..")
+    text = note.replace("`", "")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip('. ')}.."
 
 
 def _opened(node: exp.Expression) -> exp.Expression:
