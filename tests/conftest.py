@@ -25,6 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_constructs.py", "test_tpch.py", "test_random_views.py", "test_pipelines.py", "test_metamorphic.py",
         "test_mismatch.py", "test_settings.py", "test_races.py", "test_replanning.py", "test_replacing.py",
         "test_schedules.py", "test_expression_fuzz.py", "test_reading.py", "test_on_driver.py",
+        "test_brokerage.py", "test_bench_sets.py",
     )  # fmt: skip
     items.sort(key=lambda item: item.path.name not in longest)
 

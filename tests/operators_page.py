@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from constructs import CONSTRUCTS, ROUNDS
 from evidence import Evidence, load
+from penstock.bench.constructs import CONSTRUCTS, ROUNDS
 
 PAGE = "docs/operators.md"
 
@@ -76,6 +76,8 @@ _ACTIONS = """## Why a refresh did what it did
 
 `INITIAL`, `REQUESTED` (`REFRESH .. FULL`), `POLICY_FULL`, `CHANGED` and `NO_CHANGE` explain the ordinary actions.
 `FULL` with `CHEAPER`: under the policy `AUTO` so much had changed that recomputing was estimated to be faster.
+`TRIED_AGAIN`: under `AUTO` the way that was the slower one when it was last measured is measured again, since the machine
+may have been busy then; `explain` says how long ago that was.
 `REINITIALIZE` says `SOURCE_REPLACED` (a table was made again, put back from a backup, or restored to before what was read) or
 `HISTORY_GONE` (the log or files that the change would be read from were vacuumed) or `STATE_MISMATCH` (a row that was to
 be removed was not there, or a count would fall below zero: see [operations.md](operations.md)) or `SCHEMA_CHANGED` (a

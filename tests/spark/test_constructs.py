@@ -1,4 +1,4 @@
-"""Every construct of tests/constructs.py as a view, through rounds of changes."""
+"""Every construct of bench/constructs.py as a view, through rounds of changes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 import evidence
 import penstock
 from connect_server import opened
-from constructs import CONSTRUCTS, ROUNDS, ROWS, TABLES, Construct
 from evidence import Evidence
 from oracle import assert_fresh
+from penstock.bench.constructs import CONSTRUCTS, ROUNDS, ROWS, TABLES, Construct
 from penstock.observe.explain import Explanation
 
 SHOWN: list[Evidence] = []

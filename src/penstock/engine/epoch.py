@@ -25,6 +25,7 @@ from penstock.engine.report import FAILED, SKIPPED, ViewReport
 from penstock.engine.session import Spark
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
+from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
 from penstock.frames.clock import Clock, running
@@ -148,8 +149,9 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._spark) as jobs:
+        with running(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
+        report.in_line = in_line()
         report.unlike = Settings.recorded(step.node.details).unlike(own(self._spark).settings)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]

@@ -1,4 +1,4 @@
-"""Constructs of SQL, each as a view over the same few tables; the source of docs/operators.md.
+"""Constructs of SQL, each as a view over the same few tables: for docs/operators.md and the workload driver.
 
 A construct is maintained incrementally unless it names the reason code of what it is refused with.
 """
