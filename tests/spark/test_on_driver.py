@@ -223,7 +223,7 @@ def test_rows_are_added_up_as_by_spark(spark: SparkSession, rows: list[dict[str,
     same(frame.consolidated(), frame.by_spark.consolidated())
 
 
-HOW: list[How] = ["inner", "left", "left_semi", "left_anti"]
+HOW: list[How] = ["inner", "left", "full", "left_semi", "left_anti"]
 ON = [
     "i = j", "i <=> j", "i = j AND x < z", "x = z AND i <=> j", "i < j", "true", "d = j", "b AND i = j", "p = q",
     "i = j AND UPPER(x) = z", "UPPER(x) <=> UPPER(z)", "i = j AND j <> 0 AND 10 / j > i", "i <=> j AND UPPER(z) > x",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,21 +46,36 @@ def joined(left: ArrowFrame, right: ArrowFrame, conditions: Sequence[exp.Expr], 
         found = np.zeros(one.count, np.bool_)
         found[here] = True
         return left.made(one.some(np.flatnonzero(found if how == "left_semi" else ~found)).columns)
-    if how not in ("inner", "left"):
+    if how not in ("inner", "left", "full"):
         raise NotHere
-    absent = np.zeros(len(here), np.bool_)
-    if how == "left":
-        met = np.zeros(one.count, np.bool_)
-        met[here] = True
-        alone = np.flatnonzero(~met)
-        here, there = np.concatenate([here, alone]), np.concatenate([there, np.zeros(len(alone), np.int64)])
-        absent = np.concatenate([absent, np.ones(len(alone), np.bool_)])
-    columns = {name: column.take(pa.array(here)) for name, column in one.columns.items()}
-    places = pa.array(there, pa.int64(), mask=absent)
-    columns |= {name: column.take(places) for name, column in two.columns.items()}
+    mine_alone = _without(here, one.count) if how != "inner" else np.zeros(0, np.int64)
+    theirs_alone = _without(there, two.count) if how == "full" else np.zeros(0, np.int64)
+    columns = _beside(one.columns, here, before=mine_alone, nulls=len(theirs_alone))
+    columns |= _beside(two.columns, there, nulls=len(mine_alone), behind=theirs_alone)
     if len(columns) < len(one.columns) + len(two.columns):
         raise NotHere
     return left.made(columns)
+
+
+def _without(met: Numbers, count: int) -> Numbers:
+    """The places that are not among those that met another."""
+    alone = np.ones(count, np.bool_)
+    alone[met] = False
+    return np.flatnonzero(alone)
+
+
+_NOWHERE = np.zeros(0, np.int64)
+
+
+def _beside(
+    columns: Mapping[str, pa.Array], met: Numbers, *, before: Numbers = _NOWHERE, nulls: int, behind: Numbers = _NOWHERE
+) -> dict[str, pa.Array]:
+    """The columns of one side: of the rows that met others, of rows alone, and NULLs beside those of the other side."""
+    places = np.concatenate([met, before, np.zeros(nulls, np.int64), behind])
+    absent = np.zeros(len(places), np.bool_)
+    absent[len(met) + len(before) : len(places) - len(behind)] = True
+    taken = pa.array(places, pa.int64(), mask=absent)
+    return {name: column.take(taken) for name, column in columns.items()}
 
 
 def _met(
