@@ -15,7 +15,7 @@ CODES = {
     "AGGREGATE_FUNCTION": "an aggregate whose value depends on the order of rows or on chance: `FIRST`, `LAST`, "
     "`ANY_VALUE`, `MODE`, `LISTAGG`, `PERCENTILE_DISC`, `APPROX_PERCENTILE`, sketches",
     "CORRELATED_SUBQUERY": "a subquery that uses names of the query around it elsewhere than in its `WHERE`, or of a "
-    "query further out, or that limits, numbers or groups its rows for each of them",
+    "query further out, or that limits, numbers or groups its rows for each of them, or by values of another type",
     "DISTINCT_AGGREGATE": "`DISTINCT` in an aggregate of several arguments other than `COUNT`",
     "EXPRESSION": "an expression that cannot be carried over, such as a parameter",
     "GENERATOR": "a generator whose columns have no names (`STACK`, `INLINE`), or two in one select list",

@@ -123,6 +123,26 @@ def test_values_that_are_equal_only_after_a_cast(db: penstock.Database) -> None:
     assert rows(db.table("first")) == [(1, 10), (2, 3)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT c.n, (SELECT SUM(x) FROM o WHERE o.t = c.n) AS s FROM c",
+        "SELECT n FROM c WHERE EXISTS (SELECT SUM(x) FROM o WHERE o.t = c.n GROUP BY x > 0 HAVING COUNT(*) > 1)",
+    ],
+)
+def test_subqueries_that_group_by_such_values_are_recomputed(db: penstock.Database, query: str) -> None:
+    db.sql("CREATE TABLE c (n INT)")
+    db.sql("CREATE TABLE o (t STRING, x INT)")
+    db.sql("INSERT INTO c VALUES (1), (2)")
+    db.sql("INSERT INTO o VALUES ('1', 1), ('01', 2), ('2', 3)")
+    db.create_view("v", query)
+    assert db.explain("v").reason_code == "CORRELATED_SUBQUERY"
+    assert_fresh(db, "v", action="FULL")
+    after(db, "INSERT INTO o VALUES ('001', 10)", action="FULL")
+    db.create_view("same", query.replace("o.t = c.n", "o.x = c.n"))
+    assert db.explain("same").reason_code is None
+
+
 def test_zeros_and_nans_are_one_value_each(db: penstock.Database) -> None:
     db.sql("CREATE TABLE c (id INT, d DOUBLE)")
     db.sql("CREATE TABLE o (d DOUBLE, x INT)")

@@ -388,7 +388,11 @@ CONSTRUCTS: list[Construct] = [
     ),
     *_(
         "Always recomputed",
-        ("LIMIT without ORDER BY of a map", "SELECT COUNT(*) AS n FROM (SELECT m FROM t LIMIT 3)", "LIMIT"),
+        (
+            "LIMIT of rows that are sorted further inside",
+            "SELECT COUNT(*) AS n FROM (SELECT * FROM (SELECT id FROM t ORDER BY x) LIMIT 3)",
+            "LIMIT",
+        ),
         (
             "recursive CTE",
             "WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM c WHERE n < 3) SELECT c.n, t.id FROM c JOIN t ON t.g = c.n",

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegralType, MapType, StructField, StructType
 from sqlglot import exp
 
 from penstock.catalog import NodeRecord, World
@@ -41,10 +41,12 @@ from penstock.plan.operators import (
     Late,
     Scan,
     Sessions,
+    SidedJoin,
     TopK,
     Values,
     Window,
     expressions,
+    is_found_by,
     render,
     walk,
 )
@@ -133,6 +135,7 @@ def typed_nodes(
         inputs = _EmptyInputs(spark, known)
         try:
             _check_order(plan, inputs)
+            _check_found(plan, inputs)
             types = _measure_types(plan, inputs)
             maintained = maintained_node(plan, types)
             stored = as_spark(maintained.evaluate(inputs, "post")).frame.schema
@@ -186,6 +189,30 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
                 raise Unsupported("SOURCE_COLUMN", f"the column {stored} of type CHAR")
             if stored.lower() == WEIGHT:
                 raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
+
+
+def _check_found(plan: NodePlan, inputs: _EmptyInputs) -> None:
+    """A group of a subquery is found by one value; '1' and '01' are two groups, and both are the number 1."""
+    for op in walk(plan.body):
+        sought = [c for c in op.conditions if is_found_by(c)] if isinstance(op, SidedJoin) else []
+        for condition in sought:
+            sides = [rules.evaluate(side, inputs, "post").frame for side in (op.right, op.left)]  # type: ignore[union-attr]
+            texts = (render(condition.this), render(condition.expression))
+            key, value = (f.selectExpr(f"{e} AS x").schema[0].dataType for f, e in zip(sides, texts, strict=True))
+            if not _told_apart(key, value):
+                kinds = f"{key.simpleString()} and {value.simpleString()}"
+                raise Unsupported("CORRELATED_SUBQUERY", f"an aggregate found by values of different types ({kinds})")
+
+
+def _told_apart(key: DataType, value: DataType) -> bool:
+    """Whether keys that differ still do when they are compared with a value of another type."""
+    match key, value:
+        case IntegralType(), IntegralType():
+            return True
+        case DecimalType(), DecimalType():
+            scale = max(key.scale, value.scale)
+            return max(key.precision - key.scale, value.precision - value.scale) + scale <= 38
+    return key.simpleString() == value.simpleString()
 
 
 def _check_order(plan: NodePlan, inputs: _EmptyInputs) -> None:

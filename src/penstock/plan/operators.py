@@ -327,6 +327,20 @@ def expressions(op: Operator) -> tuple[exp.Expr, ...]:
     return ()
 
 
+_FOUND_BY = "found by"
+
+
+def found_by(key: str, value: exp.Expr) -> exp.Expr:
+    """How a group is found: by its key, which must be equal to the value without a cast, or two groups may be found."""
+    equation = exp.EQ(this=column(key), expression=value.copy())
+    equation.meta[_FOUND_BY] = True
+    return equation
+
+
+def is_found_by(condition: exp.Expr) -> bool:
+    return _FOUND_BY in condition.meta
+
+
 def column(name: str) -> exp.Column:
     return exp.column(name)
 

@@ -22,6 +22,7 @@ from penstock.plan.operators import (
     Window,
     column,
     conjuncts,
+    found_by,
     names_in,
 )
 from penstock.plan.relations import FromReader, default_columns, filtered
@@ -214,7 +215,7 @@ class Select:
             inner, outer = self._equality(condition)
             name = self._builder.fresh()
             keys = [*keys, (name, inner)]
-            kept.append(exp.EQ(this=column(name), expression=outer.copy()))
+            kept.append(found_by(name, outer))
         self.conditions = kept
         return keys
 

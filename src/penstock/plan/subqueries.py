@@ -39,6 +39,7 @@ from penstock.plan.operators import (
     Values,
     bracketed,
     column,
+    found_by,
     names_in,
 )
 from penstock.plan.relations import filtered
@@ -244,7 +245,7 @@ class Subqueries:
                 assert isinstance(plain, exp.EQ)
                 a, b = (plain.left, plain.right) if names_in(plain.left) <= mine else (plain.right, plain.left)
                 keys.append((self._builder.fresh(), a))
-                conditions.append(exp.EQ(this=column(keys[-1][0]), expression=b.copy()))
+                conditions.append(found_by(keys[-1][0], b))
             return Plan(Aggregate(select.source, tuple(keys), tuple(measures)), (), tuple(conditions)), ()
         return self._by_outer_values(source, select, measures, sorted(outside))
 
