@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-tpch test-fuzz test-versions docs lint demo bench java clean
+.PHONY: help install test test-connect test-tpch test-fuzz test-versions docs lint demo bench java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,9 +21,19 @@ $(INSTALLED): pyproject.toml constraints.txt
 java:
 	@.ci/check-java
 
+# A process has either a classic session or one of Spark Connect, so what is run over Connect is run again.
+CONNECT := $(addprefix tests/spark/test_,session.py aggregates.py change_reading.py consistency.py event_windows.py)
+CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py constructs.py expressions.py joins.py lateness.py marks.py \
+    numbers.py ohlc_cascade.py partitioned_sources.py placement.py registry.py replaced_sources.py replacing.py \
+    settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
+
 test: java install lint ## check the code, then run every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT)
 	$(BIN)/python tests/operators_page.py check
+
+test-connect: java install ## run the tests of views over a Spark Connect server
+	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT_ALL)
 
 FUZZED := $(addprefix tests/spark/test_,random_views.py schedules.py reading.py expression_fuzz.py)
 

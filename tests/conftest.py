@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import penstock
+from connect_server import OVER_CONNECT, connect_session, opened
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("penstock", deadline=None)
@@ -23,6 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         "test_constructs.py", "test_tpch.py", "test_random_views.py", "test_pipelines.py", "test_metamorphic.py",
         "test_mismatch.py", "test_settings.py", "test_races.py", "test_replanning.py", "test_replacing.py",
         "test_schedules.py", "test_expression_fuzz.py", "test_reading.py", "test_on_driver.py",
+        "test_brokerage.py", "test_bench_sets.py",
     )  # fmt: skip
     items.sort(key=lambda item: item.path.name not in longest)
 
@@ -33,13 +36,18 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with penstock.connect(tmp_path_factory.mktemp("keeper")) as keeper:
+    """The session of all tests: the embedded one, or one of a Spark Connect server."""
+    with ExitStack() as open_things:
+        if OVER_CONNECT:
+            session = open_things.enter_context(connect_session())
+        else:
+            session = open_things.enter_context(penstock.connect(tmp_path_factory.mktemp("keeper"))).spark
         if "PENSTOCK_TPCH_SF" not in os.environ:
             # Hundreds of different queries on a few rows: compiling each would take longer than running it.
-            keeper.spark.conf.set("spark.sql.codegen.wholeStage", "false")
-            keeper.spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-            keeper.spark.conf.set("spark.sql.adaptive.enabled", "false")
-        yield keeper.spark
+            session.conf.set("spark.sql.codegen.wholeStage", "false")
+            session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+            session.conf.set("spark.sql.adaptive.enabled", "false")
+        yield session
 
 
 @pytest.fixture
@@ -49,5 +57,5 @@ def warehouse(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def db(spark: SparkSession, warehouse: Path) -> Iterator[penstock.Database]:
-    with penstock.connect(warehouse) as database:
+    with opened(warehouse, spark) as database:
         yield database

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from constructs import CONSTRUCTS, ROUNDS
 from evidence import Evidence, load
+from penstock.bench.constructs import CONSTRUCTS, ROUNDS
 
 PAGE = "docs/operators.md"
 
@@ -21,11 +21,11 @@ CODES = {
     "GENERATOR": "a generator whose columns have no names (`STACK`, `INLINE`), or two in one select list",
     "GROUPING_SETS": "`GROUPING` of something that is not grouped by",
     "JOIN": "a join of a kind that is not listed above",
-    "LATERAL": "a `LATERAL` subquery",
-    "LIMIT": "`LIMIT` without `ORDER BY`, whose rows are left open, or with a limit that is not a number",
+    "LATERAL": "`LATERAL` with a generator and a condition",
+    "LIMIT": "`LIMIT` of a number that is computed; without `ORDER BY`: over columns without an order (maps), behind a "
+    "query that is sorted itself or a `WINDOW` clause; `OFFSET` without `LIMIT`",
     "NON_DETERMINISTIC": "functions whose value changes by itself, and `TABLESAMPLE`: refused at `CREATE`, except under "
     "`REFRESH POLICY FULL`",
-    "NO_SOURCE": "a `SELECT` without `FROM`",
     "PIVOT": "`PIVOT`, `UNPIVOT`",
     "PLAN_MISMATCH": "a query that Spark and Penstock's planner read differently: nothing is risked",
     "POLICY_FULL": "the view's own `REFRESH POLICY FULL`",
@@ -35,7 +35,7 @@ CODES = {
     "SET_OPERATION": "`UNION BY NAME`",
     "SOURCE_COLUMN": "a column of type CHAR, which Spark pads wherever it compares it, or one called `__weight`",
     "SUBQUERY": "a subquery in `ON`, behind `ALL` or `ANY`, or `NOT IN` of several columns",
-    "TABLE_FORM": "`VALUES` and table functions in `FROM`",
+    "TABLE_FORM": "table functions in `FROM`, such as `RANGE`",
     "TIME_WINDOW": "`window` and `session_window` without `GROUP BY`, in `WHERE` or `ROLLUP`, beside a column of that name, of times without a zone; sessions whose gap is not fixed",
     "UNKNOWN_FUNCTION": "a function that is not one of Spark's own, SQL functions of the user's included: nothing is "
     "known of it",
@@ -68,13 +68,16 @@ _NOTES = """## What to know
 - Where the place of a row matters (`ROW_NUMBER`, `NTILE`, `LAG`, `LEAD`, `ROWS` frames, `LIMIT`), rows that are equal in
   the `ORDER BY` come in the order of all their other columns.
 - A window without `PARTITION BY` is one partition: any change computes all of it anew.
-- `LIMIT` keeps its rows while others come; when one of them is removed, or with `OFFSET`, it reads all rows.
+- `LIMIT` keeps its rows while others come; when one of them is removed, or with `OFFSET`, it reads all rows. Without
+  `ORDER BY` it takes the first rows in the order of all columns of its query. Any would do; these are one answer.
 """
 
 _ACTIONS = """## Why a refresh did what it did
 
 `INITIAL`, `REQUESTED` (`REFRESH .. FULL`), `POLICY_FULL`, `CHANGED` and `NO_CHANGE` explain the ordinary actions.
 `FULL` with `CHEAPER`: under the policy `AUTO` so much had changed that recomputing was estimated to be faster.
+`TRIED_AGAIN`: under `AUTO` the way that was the slower one when it was last measured is measured again, since the machine
+may have been busy then; `explain` says how long ago that was.
 `REINITIALIZE` says `SOURCE_REPLACED` (a table was made again, put back from a backup, or restored to before what was read) or
 `HISTORY_GONE` (the log or files that the change would be read from were vacuumed) or `STATE_MISMATCH` (a row that was to
 be removed was not there, or a count would fall below zero: see [operations.md](operations.md)) or `SCHEMA_CHANGED` (a

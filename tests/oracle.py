@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -21,7 +22,7 @@ import penstock
 from penstock.catalog import Frontier, World
 from penstock.engine.planning import emitted_by
 from penstock.engine.report import Report
-from penstock.frames.arrow.tables import collected, nullable
+from penstock.frames.spark.types import collected, nullable
 from penstock.sql import emission
 from penstock.sql.query import spark_text, substitute_tables
 
@@ -116,7 +117,7 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> D
             else:
                 frame = defining_query(db, world, read, top)
                 frame = frame.toDF(*[column for column, _, _ in world.views[read].columns])
-            views[read] = re.sub(r"\W", "_", f"oracle_{len(views)}_{read}_{key}")
+            views[read] = re.sub(r"\W", "_", f"oracle_{next(_numbers)}_{read}_{key}")
             frame.createOrReplaceTempView(views[read])
             return views[read]
 
@@ -141,6 +142,8 @@ def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
     return _kept((path, consumed.table_id, consumed.version), read)
 
 
+_numbers = count()
+"""Each temporary view has a name of its own: Spark Connect looks it up again whenever the query is computed."""
 _FEW = 20_000
 _frames: dict[Any, DataFrame] = {}
 

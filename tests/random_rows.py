@@ -16,9 +16,9 @@ from pyspark.sql.types import StructType
 
 from penstock.frames.arrow.expressions.values import Rows
 from penstock.frames.arrow.groups import whole
-from penstock.frames.arrow.spark_types import to_arrow_schema
 from penstock.frames.arrow.tables import loosened
 from penstock.frames.settings import USUAL, Settings
+from penstock.frames.spark.types import to_arrow_schema
 
 SCHEMA = (
     "id BIGINT, k STRING, kf DOUBLE, i INT, l BIGINT, s SMALLINT, t TINYINT, d DECIMAL(10,2), e DECIMAL(25,6), "

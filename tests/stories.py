@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from queries import TYPES, VALUES, Column, QueryAuthor, Relation
 
 SMALLEST = {
-    "LITTLE_ROWS": 0, "LIGHT_ROWS": 0, "LOCAL_ROWS": 0, "ASKED_ROWS": 0, "DECIMAL_ROWS": 0, "JOINED_PAIRS": 3,
+    "UNCOMPILED_ROWS": 0, "LOCAL_ROWS": 0, "ASKED_ROWS": 0, "DECIMAL_ROWS": 0, "JOINED_PAIRS": 3,
     "CHANGE_ROWS": -1, "SMALL_CHANGE_BYTES": 0, "READ_ROWS": -1, "LOOKUP_LEAST_ROWS": 1, "LOOKUP_MOST_ROWS": 3,
     "LOOKUP_KEYS": 2, "LOOKUP_FOUND": 1, "LOOKUP_COMBINATIONS": 1, "LOOKUP_FEW_VALUES": 0, "KNOWN_KEYS": 0,
     "CONDITION_VALUES": 1, "CONDITION_COMBINATIONS": 1, "SMALL_TABLE_ROWS": 0, "LOCAL_TABLE_ROWS": -1,
-    "LOCATED_ROWS": 0, "TINY_ROWS": -1, "SCANNED_GROUP_ROWS": -1, "LOOKED_UP_GROUP_ROWS": -1, "COMPACTED_ROWS": 2,
+    "LOCATED_ROWS": 0, "NEARBY_ROWS": -1, "SCANNED_GROUP_ROWS": -1, "LOOKED_UP_GROUP_ROWS": -1, "COMPACTED_ROWS": 2,
     "FEW_PLACES": 0, "MANY_PLACES": -1, "VECTOR_WORDS": 0,
 }  # fmt: skip
 """Limits that few rows pass, so that both sides of each are reached."""
@@ -32,7 +32,7 @@ class Story:
     views: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
     limits: tuple[tuple[str, int], ...] = ()
-    """Sizes of ``storage.limits`` that are so small in this story that what is done for large tables is done here."""
+    """Sizes of ``frames.limits`` that are so small in this story that what is done for large tables is done here."""
     patch: bool = False
     """Whether large view tables are patched and never rewritten."""
 

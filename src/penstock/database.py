@@ -107,7 +107,7 @@ class Database:
         from penstock.engine.session import Spark
 
         assert isinstance(self._spark, Spark)
-        return self._spark.session
+        return self._spark.session()
 
     @property
     def _engine(self) -> Engine:
@@ -128,7 +128,7 @@ class Database:
             spark = Spark(self._given_spark, self._progress)
             engine = Engine(self.path, spark, self._catalog, self._progress)
             self._spark = spark
-            tables = SourceTables(lambda: spark.session, self._catalog, engine.locate, engine.tell)
+            tables = SourceTables(spark.session, self._catalog, engine.locate, engine.tell)
             self._rooms = engine, tables
         return self._rooms
 

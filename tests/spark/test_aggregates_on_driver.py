@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from penstock.frames.arrow.aggregates import aggregated
 from penstock.frames.arrow.expressions.values import Rows, computed, parsed
 from penstock.frames.arrow.groups import Groups, normalised, pairs
-from penstock.frames.arrow.tables import NotHere, collected
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import ANSI, ZONE, Settings, own, under
+from penstock.frames.spark.types import collected
 from random_rows import SEEDS, RandomRows, check_same
 
 KEYS = ((), ("k",), ("kf",), ("pf", "b"), ("i", "x"), ("g",))

@@ -1,4 +1,4 @@
-"""Every construct of tests/constructs.py as a view, through rounds of changes."""
+"""Every construct of bench/constructs.py as a view, through rounds of changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 
 import evidence
 import penstock
-from constructs import CONSTRUCTS, ROUNDS, ROWS, TABLES, Construct
+from connect_server import opened
 from evidence import Evidence
 from oracle import assert_fresh
+from penstock.bench.constructs import CONSTRUCTS, ROUNDS, ROWS, TABLES, Construct
 from penstock.observe.explain import Explanation
 
 SHOWN: list[Evidence] = []
@@ -31,7 +32,7 @@ class Outcome:
 @pytest.fixture(scope="module")
 def outcomes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Outcome]]:
     """All constructs in one warehouse: refreshed together, checked one by one."""
-    with penstock.connect(tmp_path_factory.mktemp("constructs") / "warehouse") as db:
+    with opened(tmp_path_factory.mktemp("constructs") / "warehouse", spark) as db:
         for name, statement in TABLES.items():
             db.sql(statement)
             db.sql(f"INSERT INTO {name} VALUES {', '.join(ROWS[name])}")

@@ -25,10 +25,11 @@ from pyspark.sql.types import StructType
 
 import penstock
 from penstock.frames.arrow.expressions.values import computed, parsed
-from penstock.frames.arrow.frame import as_local, on_driver
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import NotHere, collected
-from penstock.frames.settings import Settings, own, under
+from penstock.frames.arrow.frame import ArrowFrame
+from penstock.frames.frame import NotHere
+from penstock.frames.settings import Settings, under
+from penstock.frames.spark.session import Running
+from penstock.frames.spark.types import collected, to_arrow_schema
 
 MINUTES = float(os.environ.get("PENSTOCK_FUZZ_MINUTES", "0"))
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu")
@@ -139,6 +140,10 @@ RULES: dict[str, list[tuple[str, ...]]] = {
         ("HOUR({})", "moment"), ("CAST({} AS BIGINT)", "decimal"), ("CAST({} AS INT)", "whole"),
         ("CAST({} AS INT)", "text"), ("UNIX_MICROS({})", "moment"), ("CAST({} AS TINYINT)", "number"),
         ("DATEDIFF({}, {})", "day", "moment"), ("CAST({} AS BIGINT)", "moment"), ("TRY_CAST({} AS INT)", "text"),
+        ("({} DIV 3)", "whole"), ("ROUND({}, -1)", "whole"), ("INSTR({}, {})", "text", "text"), ("ABS({})", "whole"),
+        ("GREATEST({}, {})", "whole", "whole"), ("TIMESTAMPDIFF(HOUR, {}, {})", "moment", "moment"),
+        ("TIMESTAMPDIFF(MONTH, {}, {})", "day", "local"), ("EXTRACT(WEEK FROM {})", "moment"),
+        ("UNIX_TIMESTAMP({})", "moment"), ("MINUTE({})", "local"), ("PMOD({}, {})", "whole", "whole"),
     ],
     "decimal": [
         ("({} + {})", "decimal", "decimal"), ("({} - {})", "decimal", "decimal"),
@@ -148,11 +153,16 @@ RULES: dict[str, list[tuple[str, ...]]] = {
         ("CAST({} AS DECIMAL(12,3))", "decimal"),
         ("CAST({} AS DECIMAL(20,0))", "whole"), ("CAST({} AS DECIMAL(38,18))", "decimal"),
         ("CAST({} AS DECIMAL(10,2))", "text"), ("ROUND({}, 1)", "decimal"),
+        ("BROUND({}, 2)", "decimal"), ("FLOOR({})", "decimal"), ("ABS({})", "decimal"),
+        ("EXTRACT(SECOND FROM {})", "moment"), ("LEAST({}, {})", "decimal", "whole"),
+        ("CAST({} AS DECIMAL(20,4))", "number"),
     ],
     "number": [
         ("({} + {})", "number", "number"), ("({} * {})", "number", "number"), ("({} / {})", "whole", "whole"),
         ("CAST({} AS DOUBLE)", "whole"), ("(- {})", "number"), ("({} / {})", "number", "number"),
         ("CAST({} AS DOUBLE)", "decimal"), ("CAST({} AS DOUBLE)", "text"), ("({} + {})", "number", "whole"),
+        ("ROUND({}, 1)", "number"), ("SQRT({})", "number"), ("SIGN({})", "decimal"), ("({} * {})", "number", "decimal"),
+        ("MONTHS_BETWEEN({}, {})", "moment", "day"), ("TRY_DIVIDE({}, {})", "whole", "whole"),
     ],
     "truth": [
         *[(f"({{}} {op} {{}})", a, b)
@@ -166,17 +176,26 @@ RULES: dict[str, list[tuple[str, ...]]] = {
         *[("({} BETWEEN {} AND {})", kind, kind, kind) for kind in ("whole", "decimal", "day", "moment", "text")],
         *[("({} IS NULL)", kind) for kind in ("whole", "decimal", "moment")] * 2,
         ("({} LIKE 'a%')", "text"), ("({} NOT LIKE '_')", "text"), ("CAST({} AS BOOLEAN)", "text"),
+        ("({} ILIKE '%A%')", "text"), ("({} RLIKE '^[a-z0-9]+$')", "text"), ("({} IS TRUE)", "truth"),
+        ("({} IS DISTINCT FROM {})", "whole", "decimal"), ("STARTSWITH({}, {})", "text", "text"),
+        ("({} IS NOT FALSE)", "truth"), ("CONTAINS({}, {})", "text", "text"),
     ],
     "text": [
         ("({} || {})", "text", "text"), ("CONCAT({}, {})", "text", "text"), ("SUBSTRING({}, 1, 2)", "text"),
         ("CAST({} AS STRING)", "moment"), ("CAST({} AS STRING)", "day"), ("CAST({} AS STRING)", "decimal"),
         ("CAST({} AS STRING)", "whole"), ("CAST({} AS STRING)", "number"), ("CAST({} AS STRING)", "local"),
         ("DATE_FORMAT({}, 'yyyy-MM-dd HH')", "moment"), ("UPPER({})", "text"),
+        ("TRIM({})", "text"), ("SUBSTRING({}, {}, 2)", "text", "whole"), ("REPLACE({}, {}, 'x')", "text", "text"),
+        ("LPAD({}, 4, '0')", "text"), ("CONCAT_WS('-', {}, {})", "text", "whole"), ("MD5({})", "text"),
+        ("SPLIT({}, '-')[0]", "text"), ("REVERSE({})", "text"), ("REGEXP_REPLACE({}, '[0-9]+', '#')", "text"),
+        ("DATE_FORMAT({}, 'yyyyMM')", "day"), ("RIGHT({}, 2)", "text"), ("{} || {}", "decimal", "number"),
     ],
     "day": [
         ("CAST({} AS DATE)", "moment"), ("CAST({} AS DATE)", "local"), ("CAST({} AS DATE)", "text"),
         ("({} + INTERVAL 1 DAY)", "day"), ("({} - INTERVAL '3' MONTH)", "day"), ("({} + INTERVAL '1' YEAR)", "day"),
         ("DATE({})", "moment"), ("DATE_ADD({}, 3)", "day"),
+        ("LAST_DAY({})", "moment"), ("ADD_MONTHS({}, {})", "day", "whole"), ("TRUNC({}, 'QUARTER')", "day"),
+        ("TO_DATE({}, 'yyyy-MM-dd')", "text"), ("NEXT_DAY({}, 'MO')", "day"),
     ],
     "moment": [
         *[(f"DATE_TRUNC('{unit}', {{}})", "moment")
@@ -184,13 +203,18 @@ RULES: dict[str, list[tuple[str, ...]]] = {
         ("DATE_TRUNC('DAY', {})", "day"), ("DATE_TRUNC('HOUR', {})", "local"), ("TIMESTAMP_MICROS({})", "whole"),
         ("CAST({} AS TIMESTAMP)", "day"), ("CAST({} AS TIMESTAMP)", "text"), ("CAST({} AS TIMESTAMP)", "local"),
         ("({} + INTERVAL 1 HOUR)", "moment"), ("CAST({} AS TIMESTAMP)", "whole"),
+        ("TIMESTAMPADD(MICROSECOND, -PMOD(UNIX_MICROS({0}), 90000000), {0})", "moment"),
+        ("({} + INTERVAL 1 MONTH)", "moment"), ("({} - INTERVAL 1 DAY)", "moment"),
+        ("TIMESTAMPADD(DAY, {}, {})", "whole", "moment"), ("TO_UTC_TIMESTAMP({}, 'Europe/Berlin')", "moment"),
     ],
-    "local": [("CAST({} AS TIMESTAMP_NTZ)", "moment"), ("CAST({} AS TIMESTAMP_NTZ)", "day")],
+    "local": [("CAST({} AS TIMESTAMP_NTZ)", "moment"), ("CAST({} AS TIMESTAMP_NTZ)", "day"),
+              ("({} + INTERVAL 1 HOUR)", "local"), ("TIMESTAMPADD(MONTH, 1, {})", "local")],
 }  # fmt: skip
 
 for kind, rules in RULES.items():
     rules += [
-        ("IF({}, {}, {})", "truth", kind, kind), ("COALESCE({}, {})", kind, kind),
+        ("IF({}, {}, {})", "truth", kind, kind), ("COALESCE({}, {})", kind, kind), ("NULLIF({}, {})", kind, kind),
+        ("CASE {} WHEN {} THEN {} END", kind, kind, kind),
         ("CASE WHEN {} THEN {} WHEN {} THEN {} END", "truth", kind, "truth", kind),
     ]  # fmt: skip
 
@@ -224,19 +248,17 @@ class Story:
         schema = StructType.fromDDL(SCHEMA)
         values = Values(chance, extreme=chance.random() < 0.4)
         table = pa.Table.from_pylist([values.row() for _ in range(rows)], to_arrow_schema(schema, timezone="UTC"))
-        frame = as_local(on_driver(spark, table, schema))
-        assert frame is not None
-        self.frame = frame
+        self.frame = ArrowFrame.of(Running(spark), table)
         made = Expressions(chance)
         self.texts = list(dict.fromkeys(made.any(chance.choice([1, 1, 2, 3])) for _ in range(EXPRESSIONS)))
 
     def told(self) -> int:
         """How many of the expressions were computed on the driver; all of them as Spark does."""
-        with under(self.spark, self.settings, own(self.spark)):
+        with under(self.spark, self.settings):
             here = {}
             for text in self.texts:
                 try:
-                    here[text] = computed(parsed(text), self.frame.rows)
+                    here[text] = computed(parsed(text), self.frame.batch)
                 except NotHere:
                     continue
             compared = 0
@@ -255,7 +277,7 @@ class Story:
         if not texts:
             return
         numbered = self.frame.table.append_column("__at", pa.array(range(self.frame.table.num_rows)))
-        frame = self.spark.createDataFrame(numbered, StructType([*self.frame.schema.fields]).add("__at", "long"))
+        frame = ArrowFrame.of(Running(self.spark), numbered).by_spark.frame
         try:
             asked = frame.selectExpr("__at", *[f"{text} AS v{number}" for number, text in enumerate(texts)])
             found = collected(asked).sort_by("__at")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
 import penstock
+from connect_server import opened
 from oracle import assert_fresh
 
 ROWS = r"""
@@ -98,8 +100,8 @@ EXPRESSIONS = {
 
 
 @pytest.fixture(scope="module")
-def table(spark: object, tmp_path_factory: pytest.TempPathFactory) -> penstock.Database:
-    db = penstock.connect(tmp_path_factory.mktemp("expressions"))
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> penstock.Database:
+    db = opened(tmp_path_factory.mktemp("expressions"), spark)
     db.sql(
         "CREATE TABLE t (id INT, i INT, l BIGINT, d DECIMAL(10,3), f DOUBLE, s STRING, dt DATE, ts TIMESTAMP, b BOOLEAN, "  # noqa: E501
         "xs ARRAY<INT>, m MAP<STRING, INT>, st STRUCT<x: INT, y: STRING>)"

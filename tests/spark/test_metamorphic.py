@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from constructs import ROUNDS, ROWS, TABLES
 from oracle import multiset
+from penstock.bench.constructs import ROUNDS, ROWS, TABLES
 
 VIEWS = {
     "totals": "SELECT k, COUNT(*) AS n, SUM(y) AS s, MAX(x) AS m, COUNT(DISTINCT g) AS d FROM t GROUP BY k",

@@ -18,8 +18,9 @@ from pyspark.sql import SparkSession
 import penstock
 from oracle import assert_all_fresh, multiset
 from penstock.frames import limits
-from penstock.frames.arrow.frame import on_driver
-from penstock.frames.zset import WEIGHT, copies
+from penstock.frames.arrow.frame import ArrowFrame
+from penstock.frames.names import WEIGHT
+from penstock.frames.spark.session import Running
 from penstock.storage import apply
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import read_snapshot
@@ -275,8 +276,9 @@ def test_nothing_of_a_broken_step_is_seen(rows: penstock.Database, monkeypatch: 
 
 def test_a_row_of_weight_below_zero_is_not_there_whoever_says_so(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, 2), (2, -1), (3, 0)], f"a INT, {WEIGHT} LONG")
-    local = on_driver(spark, frame.toArrow(), frame.schema)
-    assert [sorted(row.a for row in copies(rows).collect()) for rows in (frame, local)] == [[1, 1], [1, 1]]
+    local = ArrowFrame.of(Running(spark), frame.toArrow())
+    for rows in (local, local.by_spark):
+        assert rows.copies().arrow().column("a").to_pylist() == [1, 1]
 
 
 def test_creating_over_a_broken_view_mends_it(rows: penstock.Database) -> None:

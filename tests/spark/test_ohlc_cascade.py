@@ -90,7 +90,7 @@ def test_a_large_cascade(cascade: penstock.Database, monkeypatch: pytest.MonkeyP
     ways = ((True, True, False), (True, False, False), (False, False, True), (False, True, True))
     for number, (near, recomputed, looked_up) in enumerate(ways):
         with monkeypatch.context() as patch:
-            patch.setattr(limits, "TINY_ROWS", 10_000 if near else -1)
+            patch.setattr(limits, "NEARBY_ROWS", 10_000 if near else -1)
             patch.setattr(limits, "SCANNED_GROUP_ROWS", 10_000 if recomputed else -1)
             patch.setattr(limits, "LOOKUP_LEAST_ROWS", 1 if looked_up else 10**9)
             patch.setattr(apply, "locate", None)  # which would be another query

@@ -13,16 +13,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 import penstock
 from penstock.frames.arrow.expressions.values import computed, parsed
-from penstock.frames.arrow.frame import Local, as_local, is_local, on_driver
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import NotHere
-from penstock.frames.spark.frame import grouped, join, select, spark_frame
-from penstock.frames.zset import WEIGHT, consolidate
+from penstock.frames.arrow.frame import ArrowFrame
+from penstock.frames.frame import Frame, How, NotHere
+from penstock.frames.names import WEIGHT
+from penstock.frames.spark.frame import SparkFrame, as_spark
+from penstock.frames.spark.session import Running
+from penstock.frames.spark.types import to_arrow_schema
+from penstock.sql.trees import Named, column, columns
 
 SCHEMA = (
     "i INT, l BIGINT, s SMALLINT, t TINYINT, d DECIMAL(10,2), e DECIMAL(20,6), w DECIMAL(38,0), f DOUBLE, x STRING, "
@@ -117,13 +119,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield db.spark
 
 
-def local(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> Local:
-    schema = StructType.fromDDL(SCHEMA)
-    found = as_local(
-        on_driver(spark, pa.Table.from_pylist(list(rows), to_arrow_schema(schema, timezone="UTC")), schema)
-    )
-    assert found is not None
-    return found
+def local(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> ArrowFrame:
+    schema = to_arrow_schema(StructType.fromDDL(SCHEMA), timezone="UTC")
+    return ArrowFrame.of(Running(spark), pa.Table.from_pylist(list(rows), schema))
+
+
+def named(text: str) -> Named:
+    """An expression with its name."""
+    expression = parsed(text)
+    return expression.alias, expression.unalias()
 
 
 def identity(value: Any) -> Hashable:
@@ -135,16 +139,15 @@ def identity(value: Any) -> Hashable:
     return value
 
 
-def contents(frame: DataFrame) -> Counter[Hashable]:
+def contents(frame: Frame) -> Counter[Hashable]:
     """The rows of a frame, as a multiset."""
-    table = frame.toArrow() if as_local(frame) is None else as_local(frame).table  # type: ignore[union-attr]
-    return Counter(tuple(identity(v) for v in row.values()) for row in table.to_pylist())
+    return Counter(tuple(identity(v) for v in row.values()) for row in frame.arrow().to_pylist())
 
 
-def same(here: DataFrame, there: DataFrame) -> None:
-    assert [(f.name, f.dataType.simpleString()) for f in here.schema.fields] == [
-        (f.name, f.dataType.simpleString()) for f in there.schema.fields
-    ]
+def same(here: Frame, there: SparkFrame) -> None:
+    """The one was done on the driver, the other by Spark."""
+    assert isinstance(here, ArrowFrame)
+    assert list(here.types.items()) == list(there.types.items())
     assert contents(here) == contents(there)
 
 
@@ -155,21 +158,18 @@ def test_values_are_those_that_spark_computes(spark: SparkSession, rows: list[di
     values: dict[str, pa.Array] = {}
     for text in [*HERE, *MAYBE]:
         try:
-            values[text] = computed(parsed(text), frame.rows)
+            values[text] = computed(parsed(text), frame.batch)
         except NotHere:
             assert text in MAYBE, f"{text} is not computed on the driver"
     names = {text: f"v{i}" for i, text in enumerate(values)}
-    here = as_local(
-        frame.made({"at": pa.array(range(len(rows)), pa.int64()), **{names[t]: v for t, v in values.items()}})
-    )
+    here = frame.made({"at": pa.array(range(len(rows)), pa.int64()), **{names[t]: v for t, v in values.items()}})
     numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))
-    asked = spark.createDataFrame(numbered, StructType([*frame.schema.fields]).add("at_row", "long"))
+    asked = ArrowFrame.of(Running(spark), numbered).by_spark.frame
     there = asked.selectExpr("at_row AS at", *[f"{text} AS {name}" for text, name in names.items()])
-    assert here is not None
     mine, theirs = here.table.to_pylist(), there.toArrow().sort_by("at").to_pylist()
     types = {f.name: f.dataType.simpleString() for f in there.schema.fields}
     for text, name in names.items():
-        assert here.schema[name].dataType.simpleString() in (types[name], "void"), text
+        assert here.types[name] in (types[name], "void"), text
         assert [identity(row[name]) for row in mine] == [identity(row[name]) for row in theirs], text
 
 
@@ -191,12 +191,11 @@ BLANK = {**dict.fromkeys([*"ilstdewfxybc", "day", "at", "p", "odd name"]), WEIGH
 def test_places_are_those_that_spark_gives(spark: SparkSession, rows: list[dict[str, Any]], ties: bool) -> None:
     frame = local(spark, rows)
     numbered = frame.table.append_column("at_row", pa.array(range(len(rows)), pa.int64()))
-    here = on_driver(spark, numbered, StructType([*frame.schema.fields]).add("at_row", "long"))
+    here = ArrowFrame.of(Running(spark), numbered)
     texts = [text if not ties or "ROW_NUMBER" in text else text.replace(", at_row", "") for text in PLACES]
-    named = ["at_row", *(f"{text} AS v{i}" for i, text in enumerate(texts))]
-    found = select(here, *named)
-    assert is_local(found)
-    same(found, spark_frame(here).selectExpr(*named))
+    functions = [(f"v{i}", parsed(text)) for i, text in enumerate(texts)]
+    kept = ["at_row", *(name for name, _ in functions)]
+    same(here.windows(functions).only(kept), here.by_spark.windows(functions).only(kept))
 
 
 @few
@@ -204,18 +203,16 @@ def test_places_are_those_that_spark_gives(spark: SparkSession, rows: list[dict[
 def test_arrays_are_taken_apart_as_by_spark(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
     frame = local(spark, rows)
     for array in ("ARRAY(0, 1, 2)", "ARRAY(i, s)", "ARRAY(x, y)"):
-        found = select(frame, "i", "l", f"EXPLODE({array}) AS element")  # type: ignore[arg-type]
-        assert is_local(found)
-        same(found, frame.frame.selectExpr("i", "l", f"EXPLODE({array}) AS element"))
+        asked = parsed(f"EXPLODE({array})"), ["element"], ["i", "l"]
+        same(frame.generate(*asked), frame.by_spark.generate(*asked))
 
 
 @few
-@given(rows=ROWS, keys=st.sampled_from([[], ["x"], ["i", "b"], ["p"], ["at", "day"], ["e", "`odd name`"]]))
+@given(rows=ROWS, keys=st.sampled_from([[], ["x"], ["i", "b"], ["p"], ["at", "day"], ["e", "odd name"]]))
 def test_groups_are_those_that_spark_makes(spark: SparkSession, rows: list[dict[str, Any]], keys: list[str]) -> None:
     frame = local(spark, rows)
-    here = grouped(frame, keys, AGGREGATES)  # type: ignore[arg-type]
-    assert is_local(here)
-    same(here, grouped(frame.frame, keys, AGGREGATES))
+    measures = [named(text) for text in AGGREGATES]
+    same(frame.group(keys, measures), frame.by_spark.group(keys, measures))
 
 
 @few
@@ -223,11 +220,10 @@ def test_groups_are_those_that_spark_makes(spark: SparkSession, rows: list[dict[
 def test_rows_are_added_up_as_by_spark(spark: SparkSession, rows: list[dict[str, Any]]) -> None:
     """NaN is NaN, 0.0 is not -0.0, NULL is NULL, also inside a struct."""
     frame = local(spark, [*rows, *rows[:3]])
-    here = consolidate(frame)  # type: ignore[arg-type]
-    assert is_local(here)
-    same(here, consolidate(frame.frame))
+    same(frame.consolidated(), frame.by_spark.consolidated())
 
 
+HOW: list[How] = ["inner", "left", "left_semi", "left_anti"]
 ON = [
     "i = j", "i <=> j", "i = j AND x < z", "x = z AND i <=> j", "i < j", "true", "d = j", "b AND i = j", "p = q",
     "i = j AND UPPER(x) = z", "UPPER(x) <=> UPPER(z)", "i = j AND j <> 0 AND 10 / j > i", "i <=> j AND UPPER(z) > x",
@@ -235,13 +231,11 @@ ON = [
 
 
 @few
-@given(left=ROWS, right=ROWS, on=st.sampled_from(ON), how=st.sampled_from(["inner", "left", "left_semi", "left_anti"]))
+@given(left=ROWS, right=ROWS, on=st.sampled_from(ON), how=st.sampled_from(HOW))
 def test_rows_meet_as_they_do_in_spark(
-    spark: SparkSession, left: list[dict[str, Any]], right: list[dict[str, Any]], on: str, how: str
+    spark: SparkSession, left: list[dict[str, Any]], right: list[dict[str, Any]], on: str, how: How
 ) -> None:
-    mine = local(spark, left).select("i", "x", "d", "b", "p")
-    other = local(spark, right).select("l", "y", "p")
-    theirs = other.toDF("j", "z", "q")
-    here = join(mine, theirs, on, how)
-    assert is_local(here)
-    same(here, join(spark_frame(mine), spark_frame(theirs), on, how))
+    mine = local(spark, left).select(columns(["i", "x", "d", "b", "p"]))
+    theirs = local(spark, right).select([("j", column("l")), ("z", column("y")), ("q", column("p"))])
+    conditions = [parsed(on)]
+    same(mine.join(theirs, conditions, how), as_spark(mine).join(as_spark(theirs), conditions, how))

@@ -17,7 +17,10 @@ import penstock
 from oracle import assert_all_fresh, assert_fresh, multiset
 from penstock.catalog import Catalog
 from penstock.frames import limits
-from penstock.frames.zset import WEIGHT, consolidate
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.session import Running
 from penstock.storage import apply, log_writer, lookup, patch, reader
 from penstock.storage.apply import Applied, TableChange, apply_change, replace_all
 from penstock.storage.changes import read_change
@@ -51,8 +54,10 @@ class Table:
         weights = Counter(map(self._shown, added))
         weights.subtract(map(self._shown, removed))
         frame = self._frame([(*known[row], weight) for row, weight in weights.items()], f"{self.ddl}, {WEIGHT} LONG")
-        change = TableChange(frame, len(added), len(removed), self.keys, frame.toArrow() if local else None)
-        applied = apply_change(self.spark, self.now, change, node="t", run=self._next())
+        table = frame.toArrow() if local else None
+        rows = SparkFrame.of_frame(Running(self.spark), frame, UNKNOWN)
+        change = TableChange(rows, len(added), len(removed), self.keys, table)
+        applied = apply_change(Running(self.spark), self.now, change, node="t", run=self._next())
         self.version = applied.version
         self.expected.subtract(map(self._shown, removed))
         self.expected.update(map(self._shown, added))
@@ -313,10 +318,10 @@ def test_a_late_reader_reads_only_what_was_marked(numbers: Table, monkeypatch: p
     numbers.change([*old(3, 299), *new(1)], [(1, "newer"), (3, "new")])
 
     def change(before: Snapshot, after: Snapshot) -> dict[Any, int]:
-        found = read_change(spark, before, after, ["v", "id"])
+        found = read_change(Running(spark), before, after, ["v", "id"])
         assert found.how == "FILES"
         assert found.rows is not None
-        return {(r["id"], r["v"]): r[WEIGHT] for r in consolidate(found.rows).collect()}
+        return {(r["id"], r["v"]): r[WEIGHT] for r in found.rows.consolidated().arrow().to_pylist()}
 
     gone = {(i, "old"): -1 for i in (1, 2, 3, 150, 299)}
     assert change(since, numbers.now) == gone | {(1, "newer"): 1, (2, "new"): 1, (3, "new"): 1}
@@ -325,9 +330,9 @@ def test_a_late_reader_reads_only_what_was_marked(numbers: Table, monkeypatch: p
     assert change(last, numbers.now) == {
         (1, "newer"): -1, (1, "new"): 1, (3, "new"): -1, (3, "old"): 1, (299, "old"): 1
     }  # fmt: skip
-    found = read_change(spark, since, numbers.now, ["id"]).rows
+    found = read_change(Running(spark), since, numbers.now, ["id"]).rows
     assert found is not None
-    assert found.count() <= 7, "files that stayed are not read as a whole"
+    assert found.arrow().num_rows <= 7, "files that stayed are not read as a whole"
 
 
 def test_views_are_fresh_after_any_changes(db: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:

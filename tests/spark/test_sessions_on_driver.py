@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from penstock.frames.arrow.groups import normalised, whole
 from penstock.frames.arrow.sessions import sessions_of
-from penstock.frames.arrow.tables import collected, loosened
+from penstock.frames.arrow.tables import loosened
+from penstock.frames.spark.types import collected
 from random_rows import RandomRows, identity
 
 MINUTE = 60_000_000

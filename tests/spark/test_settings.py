@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -349,17 +349,14 @@ def test_settings_take_turns(spark: SparkSession) -> None:
     def compute(number: int) -> None:
         wanted = Settings.of({ZONE: zones[number % len(zones)]})
         for _ in range(20):
-            with under(spark, wanted, mine):
+            with under(spark, wanted):
                 if spark.conf.get(ZONE) != wanted[ZONE]:
                     problems.append(number)
             if own(spark) != mine:
                 problems.append(-1)
 
-    threads = [threading.Thread(target=compute, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(compute, range(8)))
     assert problems == []
     assert own(spark) == mine
 

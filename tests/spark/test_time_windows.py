@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from sqlglot import exp
 
 import penstock
 from oracle import after, assert_all_fresh, assert_fresh
+from penstock.engine.definition import relation_schema
+from penstock.engine.faithful import is_faithful
 from penstock.errors import SqlError
+from penstock.sql import event_time
 
 GAP = "INTERVAL 5 SECONDS"
 VIEWS = {
@@ -119,3 +123,43 @@ def test_windows_whose_meaning_is_left_to_spark(windows: penstock.Database) -> N
 def test_sessions_that_make_no_sense(windows: penstock.Database, query: str, problem: str) -> None:
     with pytest.raises(SqlError, match=problem):
         windows.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+
+
+LENGTHS = [
+    "'10 seconds'", "'1 week'", "'10 seconds', '4 seconds'", "'1 hour', '1 hour', '15 minutes'", "5000001",
+    "'1 day', '7 hours', '90 minutes'",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_windows_are_compared_with_those_of_spark(
+    windows: penstock.Database, lengths: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window that we spelled wrongly, by a microsecond or at its end, would recompute, and not be wrong."""
+    query = f"SELECT window(at, {lengths}) AS w, window(at, {lengths}).end AS e, COUNT(*) AS n FROM t GROUP BY 1, 2"
+    schemas = {"t": relation_schema(windows._catalog.world(), "t")}
+    assert is_faithful(windows.spark, query, schemas)
+    start, later = event_time._start, event_time._later
+    with monkeypatch.context() as wrong:
+        wrong.setattr(event_time, "_start", lambda at, width, offset=0: start(at, width, offset + 1))
+        assert not is_faithful(windows.spark, query, schemas)
+    with monkeypatch.context() as wrong:
+        wrong.setattr(event_time, "_later", lambda time, micros: later(time, micros + (micros > 0)))
+        assert not is_faithful(windows.spark, query, schemas)
+    assert is_faithful(windows.spark, query, schemas)
+
+
+def test_the_rest_of_a_query_with_windows_is_compared_by_plan(
+    windows: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schemas = {"t": relation_schema(windows._catalog.world(), "t")}
+    query = "SELECT window.start AS s, MAX(v) AS m FROM t WHERE v > 1 AND k = 'a' GROUP BY window(at, '5 seconds')"
+    rewritten = event_time._as_structs
+
+    def without_where(select: exp.Select, found: list[exp.Anonymous]) -> None:
+        select.set("where", None)
+        rewritten(select, found)
+
+    assert is_faithful(windows.spark, query, schemas)
+    monkeypatch.setattr(event_time, "_as_structs", without_where)
+    assert not is_faithful(windows.spark, query, schemas)

@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.frames.arrow.expressions.values import parsed
-from penstock.frames.arrow.tables import NotHere, loosened
+from penstock.frames.arrow.tables import loosened
 from penstock.frames.arrow.windows import placed
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import ANSI, ZONE, Settings, own, under
 from random_rows import SEEDS, RandomRows, check_same
 

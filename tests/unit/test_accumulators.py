@@ -8,6 +8,7 @@ from sqlglot import exp, parse_one
 
 from penstock.ivm.accumulators import ROWS, choose
 from penstock.ivm.layout import Layout, layout_of
+from penstock.plan.operators import names_in
 
 
 def function(text: str) -> exp.Expression:
@@ -38,7 +39,8 @@ def test_self_maintainable(text: str, argument: str, value: str, state: list[str
     assert found is not None
     assert [part.suffix for part in found.parts] == state
     assert {part.merge for part in found.parts} <= {"SUM", "MIN", "MAX"}
-    assert found.value.format(rows="r", **{suffix: suffix for suffix in state})
+    used = {name.name for name in parse_one(found.value, dialect="spark").find_all(exp.Column)}
+    assert used <= {"s_rows", *(f"s_{suffix}" for suffix in state)}
     assert (found.removed is not None) == text.startswith(("MIN", "MAX"))
 
 
@@ -63,7 +65,7 @@ def test_what_is_removed_is_subtracted(text: str) -> None:
     kind = "boolean" if text.startswith("COUNT_IF") else "int"
     found = choose(function(text), "x", kind, "bigint")
     assert found is not None
-    assert all("__weight" in part.partial and part.merge == "SUM" for part in found.parts)
+    assert all("__weight" in names_in(part.partial) and part.merge == "SUM" for part in found.parts)
 
 
 def layout(query: str, **types: str) -> Layout:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from penstock.bench import bars, comparison, on_driver
 from penstock.bench.contenders import Insisting
-from penstock.bench.measure import Action, Cell, Goal, Result, at_least, at_most
+from penstock.bench.measure import Action, Cell, Driven, Goal, Result, at_least, at_most
 from penstock.bench.report import filled, markdown, remarks, sheet, summary
 from penstock.bench.run import save, saved
 from penstock.errors import PenstockError
@@ -85,11 +87,49 @@ def test_another_scale_is_told() -> None:
 
 def test_results_survive_their_file(tmp_path: Path) -> None:
     kept = result()
+    kept.cells[0].driven.append(Driven("a", 3, 2, ["UPPER(x)"]))
     file = save(kept, tmp_path)
     assert saved(tmp_path, ["cascade-append", "not measured"]) == [kept]
     document = json.loads(file.read_text())
     assert document["cells"][0]["ratio"] == {"full": 4.0}
     assert [goal["met"] for goal in document["goals"]] == [True, True]
+
+
+def test_results_of_before_and_after_stand_beside_each_other() -> None:
+    before, after = result(full=4.0), result(full=3.5)
+    gone = Cell("gone", 1, 1, 1, {"penstock": [1.0], "full": [2.0]})
+    new = replace(gone, case="new")
+    text = comparison.markdown(
+        [replace(before, cells=[*before.cells, gone])], [replace(after, cells=[*after.cells, new])]
+    )
+    lines = text.splitlines()
+    assert "| cascade-append | bars | 1.00 s, 1.00 s | **4.0 x, 3.5 x** | **recomputation** |" in lines
+    assert "| cascade-append | gone | 1.00 s, - | 2.0 x, - |  |" in lines
+    assert "| cascade-append | new | -, 1.00 s | -, 2.0 x |  |" in lines
+    assert lines[-1] == "Of 1 cells that were measured both times, 1 are more than 10 % worse."
+    assert "**" not in comparison.markdown([before], [result(full=3.7)]), "less than a tenth is noise"
+
+
+def test_a_cell_without_contenders_is_compared_by_its_seconds() -> None:
+    quick, slow = (Cell("c", 1, 1, 1, {"penstock": [seconds]}) for seconds in (1.0, 1.2))
+    assert comparison.Pair("w", "c", quick, slow).worse() == ["penstock"]
+    assert comparison.Pair("w", "c", slow, quick).worse() == []
+
+
+def test_the_share_of_small_refreshes_on_the_driver_and_what_leaves_it_are_told() -> None:
+    driven = [
+        Driven("a", 3, 3),
+        Driven("b", 3, 0, ["UPPER(x) AS u", "UPPER(y) AS v"]),
+        Driven("c", 2, 1, ["UPPER(z)", "MD5(z)"]),
+    ]
+    small = Cell("few", 1_000, 1_000, 3, {}, driven=driven)
+    large = Cell("many", 1_000, 1_001, 1, {}, driven=[Driven("d", 9, 0, ["SOUNDEX(x)"])])
+    lines = on_driver.markdown([replace(result(), cells=[small, large])]).splitlines()
+    assert "| [cascade-append](#cascade-append) | 8 | 50.0 % |" in lines
+    assert "| all | 8 | 50.0 % |" in lines
+    assert lines[-2:] == ["| `UPPER(..)` | 2 |", "| `MD5(..)` | 1 |"], "by the number of views"
+    silent = Cell("few", 1_000, 10, 1, {}, driven=[Driven("a", 2, 1)])
+    assert on_driver.left([silent]) == [(on_driver.UNNOTED, 1)], "jobs that nobody explained are told too"
 
 
 def test_a_page_without_a_place_is_an_error() -> None:
@@ -101,8 +141,9 @@ def test_the_page_of_benchmarks_has_a_place_for_every_workload(tmp_path: Path) -
     from penstock.bench.workloads import WORKLOADS
 
     page = Path(__file__).parents[2] / "docs" / "benchmarks.md"
-    text = filled(page.read_text(), dict.fromkeys([*WORKLOADS, "summary", "pictures"], "here"))
-    assert text.count("\nhere\n") == len(WORKLOADS) + 2
+    others = ["summary", "pictures", "on the driver", "before and after"]
+    text = filled(page.read_text(), dict.fromkeys([*WORKLOADS, *others], "here"))
+    assert text.count("\nhere\n") == len(WORKLOADS) + len(others)
 
 
 def test_pictures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
@@ -113,3 +154,10 @@ def test_pictures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
     goals = [Goal("times as fast as recomputation", 2.0, ">=", 1.0, "filter, 1")]
     results = [result(), *(Result(name, name, 1, 1, {}, cells, goals) for name in ("crossover", "growth"))]
     assert [file.name for file in draw(results, tmp_path)] == ["ratios.png", "crossover.png", "growth.png"]
+
+
+def test_the_readme_shows_the_views_that_the_demo_and_the_benchmark_run() -> None:
+    shown = re.findall(r"```sql\n(.*?)```", (Path(__file__).parents[2] / "README.md").read_text(), re.DOTALL)
+    cascade = f"CREATE TABLE trades ({bars.TRADES});\n\n"
+    cascade += "\n\n".join(f"{bars.statement(view)};" for view in bars.VIEWS)
+    assert f"{cascade}\n" in shown

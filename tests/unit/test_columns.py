@@ -25,11 +25,12 @@ from pyspark.sql.types import (
 )
 
 from penstock.frames import limits
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
+from penstock.frames.keys import Place, Sought
 from penstock.storage.change_files import read_locally
 from penstock.storage.columns import Columns
 from penstock.storage.delta_log import Snapshot, read_commits
-from penstock.storage.lookup import Place, Sought, look_up
+from penstock.storage.lookup import look_up
 from penstock.storage.parquet import read_rows
 from penstock.storage.skipping import files_near
 

@@ -12,8 +12,8 @@ from penstock.frames import limits
 from penstock.frames.arrow.aggregates import aggregated
 from penstock.frames.arrow.expressions.values import Rows, parsed
 from penstock.frames.arrow.groups import Groups, normalised
-from penstock.frames.arrow.tables import NotHere
 from penstock.frames.arrow.windows import all_placed, placed
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import Settings
 
 ROWS = Rows(

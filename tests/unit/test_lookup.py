@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from penstock.frames import limits
+from penstock.frames.keys import Place, Sought
 from penstock.ivm.touched import key_values, place_of, sought
 from penstock.plan.build import build
 from penstock.plan.nodes import split
@@ -20,7 +21,7 @@ from penstock.plan.operators import Aggregate, Scan, walk
 from penstock.sql.query import parse_query
 from penstock.storage import lookup
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.lookup import Place, Sought, look_up
+from penstock.storage.lookup import look_up
 
 UTC = pa.timestamp("us", tz="UTC")
 NOON = datetime(2026, 3, 31, 12, tzinfo=timezone.utc)

@@ -46,6 +46,16 @@ class Action:
 
 
 @dataclass(frozen=True)
+class Driven:
+    """Incremental refreshes of one view: how many, how many without a Spark job, and what of them was left to Spark."""
+
+    view: str
+    refreshes: int
+    without_jobs: int
+    by_spark: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Cell:
     """One case of a workload: the seconds of every contender, run by run, on the same data."""
 
@@ -64,6 +74,7 @@ class Cell:
     kind: str = ""
     """What a plot draws as one line: the operator, or the shape."""
     notes: list[str] = field(default_factory=list)
+    driven: list[Driven] = field(default_factory=list)
 
     def median(self, contender: str) -> float | None:
         seconds = self.seconds.get(contender)
@@ -178,8 +189,9 @@ class Result:
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Result:
         cells = [
-            Cell(**{k: v for k, v in cell.items() if k not in ("median", "ratio", "actions")},
-                 actions=[Action(**action) for action in cell["actions"]])
+            Cell(**{k: v for k, v in cell.items() if k not in ("median", "ratio", "actions", "driven")},
+                 actions=[Action(**action) for action in cell["actions"]],
+                 driven=[Driven(**driven) for driven in cell.get("driven", ())])
             for cell in document["cells"]
         ]  # fmt: skip
         goals = [Goal(**{k: v for k, v in goal.items() if k != "met"}) for goal in document["goals"]]

@@ -56,6 +56,6 @@ def save(result: Result, directory: Path) -> Path:
 
 
 def saved(directory: Path, names: Iterable[str]) -> list[Result]:
-    """The results that a directory holds, in the order of the names."""
-    files = [directory / f"{name}.json" for name in names]
+    """The results that a directory holds, in the order of the names; or that of one file."""
+    files = [directory] if directory.is_file() else [directory / f"{name}.json" for name in names]
     return [Result.from_document(json.loads(file.read_text())) for file in files if file.exists()]

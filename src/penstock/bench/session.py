@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,36 +59,22 @@ def sparks(pipelines: bool) -> Iterator[Sparks]:
 
 @contextmanager
 def _with_connect() -> Iterator[Sparks]:
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
+    from penstock.engine.embedded import Embedded
 
-    from penstock.engine.session import check_java, settings
-
-    check_java()
     port = _free_port()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as scratch:
-        conf = SparkConf(loadDefaults=False)
-        conf.setAll(list(settings().items()))
-        conf.set("spark.plugins", _CONNECT)
-        conf.set("spark.connect.grpc.binding.address", "127.0.0.1")
-        conf.set("spark.connect.grpc.binding.port", str(port))
-        conf.set("spark.sql.warehouse.dir", scratch)
-        with tempfile.TemporaryFile("w+") as log:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})
-            try:
-                session = SparkSession(SparkContext(conf=conf, gateway=gateway))
-                session.sparkContext.setLogLevel("OFF")
-                yield Sparks(session, f"sc://127.0.0.1:{port}")
-                session.stop()
-            finally:
-                gateway.shutdown()
-                gateway.proc.stdin.close()
-                try:
-                    gateway.proc.wait(timeout=10)
-                except subprocess.TimeoutExpired:  # the threads of the Connect server can outlive it
-                    gateway.proc.kill()
-                    gateway.proc.wait()
+        embedded = Embedded(
+            {
+                "spark.plugins": _CONNECT,
+                "spark.connect.grpc.binding.address": "127.0.0.1",
+                "spark.connect.grpc.binding.port": str(port),
+                "spark.sql.warehouse.dir": scratch,
+            }
+        )
+        try:
+            yield Sparks(embedded.acquire(), f"sc://127.0.0.1:{port}")
+        finally:
+            embedded.stop()
 
 
 def _free_port() -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.bench.contenders import Contender, GaveUp, Penstock, Recomputation
-from penstock.bench.measure import TITLES, Action, Cell, rotated
+from penstock.bench.measure import TITLES, Action, Cell, Driven, rotated
 from penstock.bench.memory import Peaks
 from penstock.bench.session import Sparks
 from penstock.bench.tables import table_paths
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from penstock.database import Database
+    from penstock.engine.report import ViewReport
 
 
 @dataclass
@@ -68,6 +69,8 @@ class Stage:
     scratch: Path
     views: dict[str, str] = field(default_factory=dict)
     """The queries by view, inputs before readers."""
+    spelled: dict[str, str] = field(default_factory=dict)
+    """The queries of views that use words of ours, in Spark's own: what the other contenders run."""
     round: int = 0
     """Counts the changes, so that no two of them hit the same rows."""
     prepared: list[Contender] = field(default_factory=list)
@@ -75,8 +78,14 @@ class Stage:
     _paths: dict[str, str] = field(default_factory=dict)
     _recomputation: Recomputation | None = None
 
-    def create(self, tables: Mapping[str, tuple[str, str]], views: Mapping[str, str]) -> None:
+    def create(
+        self,
+        tables: Mapping[str, tuple[str, str]],
+        views: Mapping[str, str],
+        spelled: Mapping[str, str] | None = None,
+    ) -> None:
         """Make tables, each by its columns and the query that fills it, and the views over them."""
+        self.spelled.update(spelled or {})
         started = time.perf_counter()
         for name, (columns, rows) in tables.items():
             self.bench.say(f"loading {name}")
@@ -91,6 +100,12 @@ class Stage:
             self.bench.say(f"creating {name}")
             self.database.create_view(name, query)
             self.views[name] = query
+
+    def query(self, view: str) -> str:
+        """A view's query as plain Spark understands it."""
+        from penstock.sql.query import spark_text
+
+        return spark_text(self.spelled.get(view, self.views[view]))
 
     def paths(self) -> dict[str, str]:
         """Where the tables are; asked once, because it takes time that a contender's must not contain."""
@@ -151,6 +166,7 @@ class Stage:
             Cell(
                 case, rows, sheet.changed, len(cases[case]), sheet.seconds, sheet.recorded(), sheet.jobs, sheet.peaks,
                 (kinds or {}).get(case, ""), [f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark],
+                sheet.driven(),
             )
             for case, sheet in sheets.items()
         ]  # fmt: skip
@@ -206,6 +222,7 @@ class _Sheet:
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     jobs: int | None = None
     changed: int = 0
+    maintained: list[ViewReport] = field(default_factory=list)
 
     def time(self, runner: Contender, views: Sequence[str], peaks: Peaks, *, keep: bool) -> None:
         gc.collect()
@@ -223,9 +240,22 @@ class _Sheet:
         if isinstance(runner, Penstock):
             self.jobs = runner.jobs()
             self.actions.update((v.name, v.action, v.strategy, v.reason) for v in runner.report.values())
+            self.maintained += [v for v in runner.report.values() if v.action == "INCREMENTAL"]
 
     def recorded(self) -> list[Action]:
         return [Action(*what, times) for what, times in sorted(self.actions.items(), key=repr)]
+
+    def driven(self) -> list[Driven]:
+        views: dict[str, list[ViewReport]] = {}
+        for report in self.maintained:
+            views.setdefault(report.name, []).append(report)
+        return [
+            Driven(
+                view, len(own), sum(not report.jobs for report in own),
+                sorted({note for report in own for note in report.by_spark}),
+            )
+            for view, own in sorted(views.items())
+        ]  # fmt: skip
 
 
 def differing_rows(one: DataFrame, other: DataFrame) -> int:

@@ -26,6 +26,7 @@ from penstock.catalog.records import (
     Mark,
     Moment,
     NodeRecord,
+    PastWork,
     Publication,
     Seen,
     TableRecord,
@@ -98,6 +99,14 @@ class Catalog:
             query = query.limit(limit)
         with self.transaction(writes=False) as connection:
             return [_history(row) for row in connection.execute(query).mappings()]
+
+    def past_work(self, view: str, limit: int) -> list[PastWork]:
+        """What maintaining and recomputing a view took, newest first; what did nothing does not count."""
+        columns = t.history.c.action, t.history.c.strategy, t.history.c.seconds, t.history.c.details
+        done = (t.history.c.view == view, t.history.c.action.in_(("INCREMENTAL", "FULL")))
+        query = select(*columns).where(*done).order_by(t.history.c.id.desc()).limit(limit)
+        with self.transaction(writes=False) as connection:
+            return [PastWork(*row[:3], row[3] or {}) for row in connection.execute(query)]
 
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""

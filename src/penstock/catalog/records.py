@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 from penstock.graph import Dag
@@ -129,6 +129,15 @@ class HistoryRecord:
     error: str | None = None
     details: Mapping[str, Any] | None = None
     """Spark jobs, seconds by phase, bytes, and the estimates that the action was chosen by."""
+
+
+class PastWork(NamedTuple):
+    """What of a history record the next refresh is weighed by."""
+
+    action: str
+    strategy: str | None
+    seconds: float
+    details: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

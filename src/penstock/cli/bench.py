@@ -39,6 +39,12 @@ def bench(
         Path | None,
         typer.Option("--write", metavar="PAGE", help="Measure nothing: fill this page from the results in --out."),
     ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare", metavar="BEFORE", help="Measure nothing: compare results from before with those in --out."
+        ),
+    ] = None,
     show: Annotated[bool, typer.Option("--list", help="Measure nothing: list the workloads.")] = False,
 ) -> None:
     """Measure refreshes against recomputation, MERGE by hand, Declarative Pipelines and DuckDB."""
@@ -46,6 +52,8 @@ def bench(
 
     if show:
         _list(list(WORKLOADS.values()))
+    elif compare is not None:
+        _compare(compare, directory, write, list(WORKLOADS))
     elif write is not None:
         _write(directory, write, list(WORKLOADS))
     else:
@@ -140,16 +148,44 @@ def _pictures(results: Path, directory: Path, names: list[str]) -> list[Path]:
     return drawn
 
 
-def _write(results: Path, page: Path, names: list[str]) -> None:
-    """Fill the page from the results; its pictures go beside it."""
-    from penstock.bench.report import filled, markdown, summary
+def _compare(before: Path, after: Path, page: Path | None, names: list[str]) -> None:
+    """Show the results of two directories or files beside each other, or write them into their place on the page."""
+    from penstock.bench import comparison
+    from penstock.bench.report import filled
+
+    old, new = _found(before, names), _found(after, names)
+    if page is not None:
+        page.write_text(filled(page.read_text(), {"before and after": comparison.markdown(old, new)}))
+        out().print(f"{page}: what was before and after is filled in")
+        return
+    compared = comparison.pairs(old, new)
+    shown = comparison.sheet(compared)
+    table = plain_table(*shown.columns, right=tuple(shown.columns[2:-1]))
+    for row in shown.rows:
+        table.add_row(*row)
+    print_table(table)
+    out().print(comparison.verdict(compared))
+
+
+def _found(results: Path, names: list[str]) -> list[Result]:
     from penstock.bench.run import saved
 
     found = saved(results, names)
     if not found:
         raise NotFoundError(f"there are no results in {str(results)!r}. Measure first: penstock bench --out {results}.")
+    return found
+
+
+def _write(results: Path, page: Path, names: list[str]) -> None:
+    """Fill the page from the results; its pictures go beside it."""
+    from penstock.bench import on_driver
+    from penstock.bench.report import filled, markdown, summary
+
+    found = _found(results, names)
     pictures = _pictures(results, page.parent / "benchmarks", names)
     parts = {result.workload: markdown(result) for result in found} | {"summary": summary(found)}
+    if on_driver.small(found):
+        parts["on the driver"] = on_driver.markdown(found)
     if pictures:
         parts["pictures"] = "\n\n".join(f"![{file.stem}](benchmarks/{file.name})" for file in pictures)
     page.write_text(filled(page.read_text(), parts))

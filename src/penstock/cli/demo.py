@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 from rich.text import Text
 
+from penstock.bench import bars
 from penstock.cli import trades
 from penstock.cli.candles import Bar, draw
 from penstock.cli.output import out, print_table
@@ -86,9 +87,8 @@ class Demo:
         seconds, _ = self._timed("generating trades", lambda: self.database.sql(trades.insert(0, rows)))
         minutes = rows / trades.PER_MINUTE
         _say(f"{rows:,} trades of {len(trades.SYMBOLS)} symbols in {minutes:,.0f} minutes, written in {seconds:.1f} s.")
-        for name, query in trades.VIEWS.items():
-            statement = f"CREATE MATERIALIZED VIEW {name} AS {query}"
-            seconds, done = self._timed(f"creating {name}", partial(self.database.sql, statement))
+        for name in bars.VIEWS:
+            seconds, done = self._timed(f"creating {name}", partial(self.database.sql, bars.statement(name)))
             _say(f"{done} in {seconds:.1f} s")
 
     def _warm_up(self, first: int) -> None:
@@ -120,21 +120,19 @@ class Demo:
         return f", {corrected} old ones corrected and {cancelled} cancelled, 15 minutes late"
 
     def _picture(self) -> Text:
-        bars = self.database.sql(
+        newest = self.database.sql(
             "SELECT date_format(bar_time, 'HH:mm') AS label, CAST(open AS DOUBLE), CAST(high AS DOUBLE), "
             f"CAST(low AS DOUBLE), CAST(close AS DOUBLE) FROM bars_1m WHERE symbol = '{trades.SYMBOLS[0]}' "
             f"ORDER BY bar_time DESC LIMIT {CANDLES}"
         )
-        return draw([Bar(*row) for row in reversed(_frame(bars).collect())])
+        return draw([Bar(*row) for row in reversed(_frame(newest).collect())])
 
     def _recompute(self) -> None:
         """The cascade from scratch, each level read from the table of the level below."""
-        from penstock.sql.query import spark_text
-
         spark = self.database.spark
         spark.read.format("delta").load(self._trades_path).createOrReplaceTempView("trades")
-        for name, query in trades.VIEWS.items():
-            spark.sql(spark_text(query)).write.format("delta").mode("overwrite").save(self._recomputed(name))
+        for name in bars.VIEWS:
+            spark.sql(bars.in_spark(name)).write.format("delta").mode("overwrite").save(self._recomputed(name))
             spark.read.format("delta").load(self._recomputed(name)).createOrReplaceTempView(name)
 
     @cached_property
@@ -153,7 +151,7 @@ class Demo:
             "bold",
         )
         counts = []
-        for name in trades.VIEWS:
+        for name in bars.VIEWS:
             _, rows = self._timed(f"checking {name}", partial(self._check, name))
             counts.append(f"{name} ({rows:,} rows)")
         _say(f"Checked: each view equals its recomputed query, row by row: {', '.join(counts)}.", "green")

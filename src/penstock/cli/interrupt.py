@@ -13,7 +13,7 @@ _POLL = 0.2
 
 
 def interruptible(database: Database, work: Callable[[], object]) -> None:
-    """Do the work in a thread. Ctrl-C cancels its Spark jobs until it has ended; then KeyboardInterrupt goes on up."""
+    """Do the work in a thread. Ctrl-C cancels its queries until it has ended; then KeyboardInterrupt goes on up."""
     failures: list[BaseException] = []
     ended = threading.Event()  # an interrupted Thread.join takes the thread for dead (Python before 3.12)
 
@@ -31,7 +31,7 @@ def interruptible(database: Database, work: Callable[[], object]) -> None:
             pass
     except KeyboardInterrupt:
         while not ended.wait(_POLL):
-            database.spark.sparkContext.cancelAllJobs()
+            database.spark.interruptAll()
         raise
     if failures:
         raise failures[0]

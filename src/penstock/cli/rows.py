@@ -45,7 +45,7 @@ def fetch(frame: DataFrame, limit: int) -> Rows:
     """At most ``limit`` rows as text. The rest is counted, which runs the query again."""
     from pyspark.sql.types import BinaryType, NumericType, StringType
 
-    from penstock.engine.session import spark_errors
+    from penstock.frames.spark.problems import spark_errors
 
     types = [field.dataType for field in frame.schema]
     places = _by_place(frame)
@@ -61,7 +61,7 @@ def fetch(frame: DataFrame, limit: int) -> Rows:
 
 def fetch_json(frame: DataFrame, limit: int | None) -> list[dict[str, Any]]:
     """The rows as JSON objects. A column's name that comes twice gets a number."""
-    from penstock.engine.session import spark_errors
+    from penstock.frames.spark.problems import spark_errors
 
     places = _by_place(frame)
     plain = places.select(*[places[i].cast(_json_type(f.dataType)) for i, f in enumerate(frame.schema)])

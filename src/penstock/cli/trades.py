@@ -1,30 +1,17 @@
-"""The example of the demo: generated trades and the cascade of bars over them. The same trades at every run."""
+"""The trades of the demo, generated: the same ones at every run. The views over them are in ``bench/bars.py``."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-CREATE = "CREATE TABLE trades (symbol STRING, event_time TIMESTAMP, price DECIMAL(10,2), quantity INT)"
+from penstock.bench import bars
+
+CREATE = f"CREATE TABLE trades ({bars.TRADES})"
 SYMBOLS = ("ACME", "GLOBEX", "INITECH", "UMBRELLA")
 PER_MINUTE = 1_000
 START = datetime(2026, 1, 5, 9, 30, tzinfo=timezone.utc)
 
 _STEP_US = 60_000_000 // PER_MINUTE
-
-
-def _bars(source: str, width: str, at: str, open_: str, high: str, low: str, close: str, volume: str) -> str:
-    return (
-        f"SELECT symbol, TUMBLE_START({at}, INTERVAL '{width}') AS bar_time, FIRST_VALUE({open_}) AS open, "
-        f"MAX({high}) AS high, MIN({low}) AS low, LAST_VALUE({close}) AS close, SUM({volume}) AS volume "
-        f"FROM {source} GROUP BY symbol, TUMBLE({at}, INTERVAL '{width}')"
-    )
-
-
-VIEWS = {
-    "bars_1s": _bars("trades", "1 second", "event_time", "price", "price", "price", "price", "quantity"),
-    "bars_1m": _bars("bars_1s", "1 minute", "bar_time", "open", "high", "low", "close", "volume"),
-    "bars_1h": _bars("bars_1m", "1 hour", "bar_time", "open", "high", "low", "close", "volume"),
-}
 
 
 def insert(first: int, rows: int) -> str:

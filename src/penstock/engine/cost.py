@@ -1,16 +1,17 @@
 """Whether it is cheaper to maintain a node or to recompute it. Pure arithmetic on row counts and past measurements.
 
 The seconds are those of one warm machine. What matters is their ratio, and what a view's own refreshes took corrects
-both sides of it: the estimate of an action is scaled by how far the last one of that kind was off.
+both sides of it (``engine/measured.py``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.engine.measured import HALF_LIFE, STEP, Measured
 from penstock.frames import limits
 from penstock.storage.strategy import seconds_to_write
 
@@ -67,6 +68,17 @@ class Work:
 
 
 @dataclass(frozen=True)
+class Retry:
+    """A way that is tried again, because what is known of it is old."""
+
+    action: str
+    since: int
+    """Refreshes by the other way since it was measured."""
+    believed: float
+    """Seconds that it would take, if it were still as it was then."""
+
+
+@dataclass(frozen=True)
 class Estimate:
     """Seconds that both ways would take, and the one that is chosen."""
 
@@ -76,6 +88,8 @@ class Estimate:
     """The same by action, before past refreshes corrected it."""
     readers: float = 0.0
     """Seconds that recomputing costs the nodes that read this one."""
+    retry: Retry | None = None
+    """Why the way that is chosen is another than the last measurements say."""
 
     @property
     def choice(self) -> str:
@@ -84,7 +98,7 @@ class Estimate:
     def __add__(self, other: Estimate) -> Estimate:
         raw = {action: self.raw[action] + other.raw[action] for action in self.raw}
         both = self.incremental + other.incremental, self.full + other.full
-        return Estimate(*both, raw, self.readers + other.readers)
+        return Estimate(*both, raw, self.readers + other.readers, self.retry or other.retry)
 
 
 EITHER = Estimate(0.0, 0.0)
@@ -94,59 +108,25 @@ NEVER_RECOMPUTED = Estimate(0.0, math.inf)
 """Of a node that is maintained, whatever is done with those it reads."""
 
 
-def _factor(seconds: float, expected: float) -> float:
-    """How far an estimate was off; one odd refresh must not turn everything round."""
-    return min(max(seconds / expected, 0.25), 4.0)
-
-
 def written(past: Iterable[tuple[str | None, Mapping[str, Any]]]) -> dict[str, float]:
     """By strategy, how far the newest write was off; from past refreshes, the newest first: strategy and details.
 
-    Only with both measured can they be compared: the machine may be slow for any of them.
+    Only with both measured can they be compared: the machine may be slow for any of them. What is old counts less, so
+    that a strategy which was slow once is taken again.
 
     >>> patch = "PATCH", {"weighed": {"PATCH": 50_000, "REWRITE": 950_000}, "wrote": 0.2}
     >>> rewrite = "REWRITE", {"weighed": {"PATCH": 50_000, "REWRITE": 950_000}, "wrote": 0.5}
-    >>> written([patch, rewrite]), written([patch])
-    ({'PATCH': 2.0, 'REWRITE': 0.5}, {})
+    >>> written([rewrite, patch])["REWRITE"], written([patch])
+    (0.5, {})
+    >>> [round(written([*[rewrite] * writes, patch])["PATCH"], 2) for writes in (1, 4, 16)]
+    [1.79, 1.41, 1.04]
     """
     found: dict[str, float] = {}
-    for strategy, details in past:
-        if strategy is not None and strategy in details.get("weighed", ()) and "wrote" in details:
-            found.setdefault(strategy, _factor(details["wrote"], seconds_to_write(details["weighed"][strategy])))
+    writes = [(s, d) for s, d in past if s is not None and s in d.get("weighed", ()) and "wrote" in d]
+    for since, (strategy, details) in enumerate(writes):
+        off = details["wrote"] / seconds_to_write(details["weighed"][strategy])
+        found.setdefault(strategy, min(max(off, 1 / STEP), STEP) ** 0.5 ** (since / HALF_LIFE))
     return found if len(found) > 1 else {}
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The last refresh of each action that was estimated: seconds that it took, and seconds that were expected."""
-
-    last: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, past: Iterable[tuple[str, float, Mapping[str, Any]]]) -> Measured:
-        """From past refreshes, the newest first: action, seconds, and details with an ``estimate`` if there was one."""
-        last: dict[str, tuple[float, float]] = {}
-        for action, seconds, details in past:
-            raw = (details.get("estimate") or {}).get("raw", {}).get(action)
-            if raw and action not in last:
-                last[action] = seconds, raw
-        return cls(last)
-
-    def factor(self, action: str) -> float:
-        """How far the last estimate was off. Of an action never measured: half as far as the other's."""
-        if action in self.last:
-            return _factor(*self.last[action])
-        return math.sqrt(_factor(*next(iter(self.last.values()), (1.0, 1.0))))
-
-    def incremental(self, raw: float) -> float:
-        """Seconds for maintaining: those of last time, more or less as the change is larger or smaller.
-
-        Much of what a refresh takes does not depend on the change, so a small one says little about the rest.
-        """
-        if "INCREMENTAL" not in self.last:
-            return raw * self.factor("INCREMENTAL")
-        seconds, before = self.last["INCREMENTAL"]
-        return seconds + raw - before if raw > before else max(seconds * raw / before, seconds + raw - before)
 
 
 def passed_on(stored: int, readers: Sequence[Estimate]) -> float:
@@ -171,16 +151,40 @@ def estimate(work: Work, measured: Measured | None = None, readers: Sequence[Est
     'FULL'
     """
     measured = measured or Measured()
+    raw = {"INCREMENTAL": _maintaining(work), "FULL": _recomputing(work)}
+    after = passed_on(work.stored, readers)
+    then = _corrected(work, raw, measured, after)
+    return _with_retry(_corrected(work, raw, measured.faded(), after), then, measured)
+
+
+def _corrected(work: Work, raw: Mapping[str, float], measured: Measured, readers: float) -> Estimate:
+    """An estimate as past refreshes correct it: by the seconds that maintaining took, if these were the node's own."""
+    expected = raw["INCREMENTAL"]
+    incremental = measured.incremental(expected) if work.whole else expected * measured.factor("INCREMENTAL")
+    return Estimate(incremental, raw["FULL"] * measured.factor("FULL"), raw, readers)
+
+
+def _with_retry(now: Estimate, then: Estimate, measured: Measured) -> Estimate:
+    """The estimate with the reason why it chooses another way than the last measurements would."""
+    oldest = measured.longest_ago()
+    if now.choice == then.choice or oldest is None:
+        return now
+    action, since = oldest
+    return replace(now, retry=Retry(now.choice, since, then.incremental if action == "INCREMENTAL" else then.full))
+
+
+def _recomputing(work: Work) -> float:
     read = [PER_MILLION[kind][0] for kind in work.kinds]
-    full = START_FULL + work.rows * (max(read) + _MORE * (len(read) - 1)) / 1e6 + work.stored * _WRITE / 1e6
+    return START_FULL + work.rows * (max(read) + _MORE * (len(read) - 1)) / 1e6 + work.stored * _WRITE / 1e6
+
+
+def _maintaining(work: Work) -> float:
     where = 1 if work.changed <= limits.CHANGE_ROWS else 2
-    incremental = START + work.changed * sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
     replaced = work.changed * min(work.stored / max(work.rows, 1), 1.0)
-    incremental += replaced * _WRITE / 1e6
+    seconds = START + work.changed * sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
+    seconds += replaced * _WRITE / 1e6
     if not work.appended:
-        incremental += work.rows * _SEEN / 1e6
+        seconds += work.rows * _SEEN / 1e6
     if not work.appended and not work.keyed:
-        incremental += (work.stored * _SOUGHT + replaced * _REPLACED) / 1e6
-    raw = {"INCREMENTAL": incremental, "FULL": full}
-    expected = measured.incremental(incremental) if work.whole else incremental * measured.factor("INCREMENTAL")
-    return Estimate(expected, full * measured.factor("FULL"), raw, passed_on(work.stored, readers))
+        seconds += (work.stored * _SOUGHT + replaced * _REPLACED) / 1e6
+    return seconds

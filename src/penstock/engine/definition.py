@@ -22,9 +22,9 @@ from penstock.engine.properties import delta_properties
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
-from penstock.frames.arrow.tables import local_frame
 from penstock.frames.settings import USUAL, Settings
-from penstock.ivm.window import has_order
+from penstock.frames.spark.dataframes import has_order
+from penstock.frames.spark.types import local_frame
 from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
 from penstock.plan.lateness import Lateness
@@ -172,9 +172,9 @@ def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) 
     """Spark's verdict on a query: its schema, or an error in Spark's words. No job runs."""
     frames = {k: local_frame(spark, s) for k, s in schemas.items()}
     try:
-        return run_query(spark, query, frames).schema
+        return run_query(spark, query, frames, of_view=True).schema
     except QueryError:
-        if spark_text(query) == whole(query):
+        if spark_text(query, limits=False) == whole(query):
             raise
         run_query(spark, query, frames, as_written=True)  # the user's own mistake is told in the user's own words
         raise DefinitionError(

@@ -12,29 +12,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from py4j.protocol import Py4JJavaError
-from pyspark import inheritable_thread_target
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
 from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
+from penstock.engine.jobs import counting_jobs
 from penstock.engine.missing import lost, missing_file
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import FAILED, SKIPPED, ViewReport
-from penstock.engine.session import clean_message, counting_jobs
+from penstock.engine.session import Spark
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
+from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
-from penstock.frames.clock import Clock, phase, running
+from penstock.frames.clock import Clock, running
+from penstock.frames.frame import Frame
+from penstock.frames.keeping import Keeper
 from penstock.frames.mismatch import StateMismatch, as_mismatch
-from penstock.frames.settings import Own, Settings, own, under
-from penstock.frames.zset import WEIGHT, Delta, weighted
-from penstock.ivm.keyed import Stored
-from penstock.ivm.materialize import Materialized, Materializer
+from penstock.frames.names import LOCATED
+from penstock.frames.settings import Settings, own, under
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.dialect import quoted
@@ -42,6 +45,8 @@ from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
+from penstock.storage.patch import places_in
+from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
 from penstock.storage.view_table import Shape, create_table, restore
 
@@ -49,26 +54,24 @@ from penstock.storage.view_table import Shape, create_table, restore
 class Epoch:
     def __init__(
         self,
-        session: Callable[[], SparkSession],
+        spark: Spark,
         catalog: Catalog,
         world: World,
         sources: Mapping[str, Relation],
         check: Callable[[], None],
     ):
         """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
-        self._get_session = session
-        self._spark: SparkSession | None = None
-        self._own: Own | None = None
+        self._spark = spark
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
         self._check = check
         self._run = uuid.uuid4().hex[:12]
-        self._materializer = Materializer()
+        self._keeper = Keeper(spark)
         self._inputs_or_none: Inputs | None = None
         self._relations: dict[str, Relation] = dict(sources)
         self._graph = world.nodes_graph()
-        self._watermarks = Watermarks(self._session, world)
+        self._watermarks = Watermarks(spark, world)
         self._decision = Decision(catalog, world, self._relations, self._watermarks)
 
     def run(self, request: Request, told: Callable[[str], None]) -> Result:
@@ -83,9 +86,9 @@ class Epoch:
             return self._begin(name, request, result)
 
         try:
-            in_order(graph, begin, lambda work: inheritable_thread_target(self._session())(work))
+            in_order(graph, begin, self._spark.in_thread)
         finally:
-            self._materializer.release()
+            self._keeper.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
         result.publication.run = self._run
         for source, relation in self._relations.items():
@@ -123,18 +126,10 @@ class Epoch:
     def _inputs(self) -> Inputs:
         with self._lock:
             if self._inputs_or_none is None:
-                self._inputs_or_none = Inputs(self._session(), self._materializer)
+                self._inputs_or_none = Inputs(self._spark, self._keeper)
                 for relation in self._relations.values():
                     self._inputs_or_none.add(relation)
             return self._inputs_or_none
-
-    def _session(self) -> SparkSession:
-        with self._lock:
-            if self._spark is None:
-                with phase("starting"):  # which is not any view's time
-                    self._spark = self._get_session()
-                    self._own = own(self._spark)
-            return self._spark
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
@@ -154,10 +149,10 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._session()) as jobs:
+        with running(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
-        assert self._own is not None
-        report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings)
+        report.in_line = in_line()
+        report.unlike = Settings.recorded(step.node.details).unlike(own(self._spark).settings)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
@@ -241,9 +236,7 @@ class Epoch:
             relation.after = Snapshot(step.node.path, step.node.version)
             relation.in_memory = True
             return
-        spark = self._session()
-        assert self._own is not None
-        with under(spark, Settings.recorded(step.node.details), self._own):
+        with under(self._spark, Settings.recorded(step.node.details)):
             self._compute(step, relation)
 
     def _compute(self, step: Step, relation: Relation) -> None:
@@ -272,13 +265,12 @@ class Epoch:
             relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
             return
         published = Snapshot(step.node.path, step.node.version)
-        stored = Stored(self._session(), published)
-        change = step.maintained.delta(context, stored, self._materializer)
+        change = step.maintained.delta(context, Pinned(spark=self._spark, snapshot=published))
         if change is None:  # the inputs changed in columns that the node does not read
             step.action, step.reason = "NO_DATA", "NO_CHANGE"
             relation.after, relation.in_memory = published, True
             return
-        step.inserted, step.deleted = change.totals(WEIGHT)
+        step.inserted, step.deleted = totals(change)
         relation.in_memory = True
         relation.extent = Extent(step.inserted, step.deleted)
         if not step.inserted and not step.deleted:
@@ -287,35 +279,36 @@ class Epoch:
         self._apply(step, relation, published, change, step.maintained.keys)
 
     def _apply(
-        self, step: Step, relation: Relation, published: Snapshot, change: Materialized, keys: tuple[str, ...] | None
+        self, step: Step, relation: Relation, published: Snapshot, change: Frame, keys: tuple[str, ...] | None
     ) -> None:
         """Bring the node's table up to date, and hand its change on."""
         self._check()
         base = self._base(step.node, published)
-        places = change.places if base.version == published.version else None
-        table_change = TableChange(change.frame, step.inserted, step.deleted, keys, change.table, places)
+        located = change.rows()
+        known = located is not None and base.version == published.version
+        places = places_in(published, located) if known else None
+        change = change.only([name for name in change.columns if name not in LOCATED])
+        table_change = TableChange(change, step.inserted, step.deleted, keys, change.rows(), places)
         step.applied = apply_change(
-            self._session(), base, table_change, node=step.node.name, run=self._run,
+            self._spark, base, table_change, node=step.node.name, run=self._run,
             off=partial(self._decision.weighing.off, step.node),
         )  # fmt: skip
         relation.after = Snapshot(step.node.path, step.applied.version)
-        relation.delta = Delta(
-            change.frame, append_only=step.deleted == 0, small=change.local, table=change.table, little=change.little
-        )
+        relation.delta = Delta(change, append_only=step.deleted == 0)
 
     def _replay(self, step: Step, relation: Relation) -> None:
         """Forget all late rows, which makes their readers take them."""
         published = Snapshot(step.node.path, step.node.version)
         relation.after, relation.in_memory = published, True
-        change = self._materializer.materialize(weighted(read_snapshot(self._session(), published), -1), few=True)
-        _, step.deleted = change.totals(WEIGHT)
+        change = self._keeper.keep(weighted(Pinned(spark=self._spark, snapshot=published).read(), -1))
+        _, step.deleted = totals(change)
         if step.deleted:
             self._apply(step, relation, published, change, None)
 
     def _context(self, step: Step) -> NodeInputs:
         name = step.node.name
         watermarks = (self._watermarks.before(name), self._watermarks.after(name))
-        return NodeInputs(self._session(), self._inputs, step.since, watermarks)
+        return NodeInputs(self._spark, self._inputs, step.since, watermarks)
 
     def _recompute(self, step: Step, relation: Relation) -> None:
         """All rows anew, from the inputs as they are after this epoch; readers compare the two versions."""
@@ -323,7 +316,7 @@ class Epoch:
             context = self._context(replace(step, since={}))
             rows = step.maintained.evaluate(context, "post")
         else:
-            rows = self._query_rows(step.node)
+            rows = SparkFrame.of_frame(self._spark, self._query_rows(step.node), UNKNOWN)
         self._check()
         base, shape = self._base(step.node), Shape.of(step.node.schema_json, _placement(step.node))
         keys = step.maintained.keys if step.maintained is not None else None
@@ -339,12 +332,12 @@ class Epoch:
         def frame(key: str) -> DataFrame:
             after = self._relations[key].after
             assert after is not None
-            rows = read_snapshot(self._session(), after)
+            rows = read_snapshot(self._spark.session(), after)
             columns = node.details["schemas"][key]
             return rows.select(*[quoted(c) for c in columns])
 
         text = emission.at(emitted_by(view), self._watermarks.after(node.name))
-        rows = run_query(self._session(), text, frame)
+        rows = run_query(self._spark.session(), text, frame, of_view=True)
         return rows.toDF(*[name for name, _, _ in view.columns])
 
     def _base(self, node: NodeRecord, published: Snapshot | None = None) -> Snapshot:
@@ -397,12 +390,12 @@ def _as_error(problem: Exception) -> PenstockError:
             return problem
         case HistoryGone():
             return PenstockError(str(problem))
-        case PySparkException() | Py4JJavaError():
-            return PenstockError(clean_message(problem, {}))
+    if isinstance(problem, SPARK_PROBLEMS):
+        return PenstockError(clean_message(problem, {}))
     return PenstockError(f"{type(problem).__name__}: {problem}")
 
 
-def _measured(report: ViewReport, clock: Clock, jobs: int) -> ViewReport:
+def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:
     """The report with what the clock says."""
     report.seconds, report.phases, report.jobs = sum(clock.seconds.values()), clock.seconds, jobs
     report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import Mark, Seen, TableRecord, World
 from penstock.engine.missing import missing_file
 from penstock.errors import DefinitionError, nearest
-from penstock.frames.arrow.tables import collected
+from penstock.frames.frame import Frame
 from penstock.frames.settings import ZONE, Settings
-from penstock.frames.spark.frame import spark_frame
-from penstock.frames.spark.interpreted import running
-from penstock.frames.zset import WEIGHT, consolidate
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.zset import ADDED
 from penstock.graph.watermarks import advanced, moment_in
-from penstock.sql.dialect import quoted
+from penstock.sql.trees import column as column_of
+from penstock.sql.trees import tree
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.reader import read_snapshot, schema_of
+from penstock.storage.pinned import Pinned
+from penstock.storage.reader import schema_of
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
@@ -40,7 +39,7 @@ def check_column(table: str, snapshot: Snapshot, column: str) -> str:
 class Watermarks:
     """Those of an epoch. A table's moves with the rows that came since the last one; it never moves back."""
 
-    def __init__(self, spark: Callable[[], SparkSession], world: World):
+    def __init__(self, spark: SparkOnDemand, world: World):
         self._spark = spark
         self._world = world
         self._after: dict[str, Mark | None] = {}
@@ -106,7 +105,7 @@ class Watermarks:
         return advanced(seen.latest, self._latest_since(after, column, seen.version))
 
     def _latest_of_all(self, after: Snapshot, column: str) -> int | None:
-        return self._greatest(read_snapshot(self._spark(), after, [column]), column)
+        return _greatest(Pinned(spark=self._spark, snapshot=after, columns=(column,)).read(), column)
 
     def _latest_since(self, after: Snapshot, column: str, since: int) -> int | None:
         """That of the rows of which there are more than at a version; where this cannot be told, of all rows."""
@@ -118,18 +117,11 @@ class Watermarks:
             return self._latest_of_all(after, column)
 
     def _latest_of_change(self, after: Snapshot, column: str, since: int) -> int | None:
-        change = read_change(self._spark(), Snapshot(after.path, since), after, [column])
+        change = read_change(self._spark, Snapshot(after.path, since), after, [column])
         if change.rows is None:
             return None
-        if change.table is not None:
-            return _latest_of(change.table, column)
-        rows = change.rows if change.append_only else consolidate(change.rows)
-        return self._greatest(rows.where(f"{WEIGHT} > 0"), column)
-
-    def _greatest(self, rows: DataFrame, column: str) -> int | None:
-        with running(rows.sparkSession, interpreted=False):
-            found = collected(spark_frame(rows).selectExpr(f"MAX({quoted(column)}) AS latest"))
-        return _micros(found.column("latest")[0])
+        rows = change.rows if change.append_only else change.rows.consolidated()
+        return _greatest(rows.where(ADDED), column)
 
     def for_node(self, table: TableRecord, after: Snapshot, settings: Settings) -> int | None:
         """A table's watermark after the epoch as a moment, for a node that is computed under some settings.
@@ -148,7 +140,11 @@ class Watermarks:
 
     def _moment_by_spark(self, zone: str, local: int) -> int:
         """Spark knows zones by more names than Python does."""
-        row = self._spark().sql(f"SELECT UNIX_MICROS(TO_UTC_TIMESTAMP(TIMESTAMP_MICROS({local}), '{zone}'))").first()
+        row = (
+            self._spark.session()
+            .sql(f"SELECT UNIX_MICROS(TO_UTC_TIMESTAMP(TIMESTAMP_MICROS({local}), '{zone}'))")
+            .first()
+        )
         assert row is not None
         return int(row[0])
 
@@ -171,9 +167,10 @@ def _check_still_there(table: TableRecord, after: Snapshot) -> None:
         ) from None
 
 
-def _latest_of(change: pa.Table, column: str) -> int | None:
-    times = change.filter(pc.greater(change.column(WEIGHT), 0)).column(column)
-    return _micros(pc.max(times))
+def _greatest(rows: Frame, column: str) -> int | None:
+    (name,) = (name for name in rows.columns if name.lower() == column.lower())
+    found = rows.group([], [("latest", tree("MAX(x)", x=column_of(name)))]).arrow()
+    return _micros(found.column("latest")[0])
 
 
 def _micros(time: pa.Scalar) -> int | None:

@@ -8,11 +8,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
-from penstock.engine.session import message_of
 from penstock.errors import PenstockError, SourceError
+from penstock.frames.spark.problems import SPARK_PROBLEMS, message_of
 from penstock.storage.delta_log import HistoryGone
 
 _GONE = re.compile(
@@ -31,7 +28,7 @@ def missing_file(problem: BaseException) -> str | None:
         return str(problem)
     if isinstance(problem, FileNotFoundError):
         return str(problem.filename or _named(str(problem)))
-    if isinstance(problem, PySparkException | Py4JJavaError):
+    if isinstance(problem, SPARK_PROBLEMS):
         text = message_of(problem)
         return _named(text) if _GONE.search(text) else None
     return None

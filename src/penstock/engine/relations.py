@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.catalog import World
-from penstock.engine.session import spark_errors
-from penstock.errors import DefinitionError, DependencyError
-from penstock.frames.arrow.tables import local_frame
+from penstock.errors import DefinitionError, DependencyError, QueryError
+from penstock.frames.spark.dataframes import sql_over
+from penstock.frames.spark.problems import spark_errors
+from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.delta_log import Snapshot
@@ -72,14 +73,35 @@ def run_query(
     frames: Mapping[str, DataFrame] | Callable[[str], DataFrame],
     *,
     as_written: bool = False,
+    of_view: bool = False,
 ) -> DataFrame:
-    """The DataFrame of a query whose table names mean the given frames."""
-    text = whole(text) if as_written else spark_text(text)
+    """The DataFrame of a query whose table names mean the given frames.
+
+    ``of_view``: it must give the same rows each time, so a LIMIT without ORDER BY takes the first rows of all, unless
+    their columns have no order.
+    """
+    if of_view:
+        settled, left_open = spark_text(text), spark_text(text, limits=False)
+        try:
+            return _run(spark, settled, frames)
+        except QueryError:
+            if settled == left_open:
+                raise
+        return _run(spark, left_open, frames)
+    return _run(spark, whole(text) if as_written else spark_text(text, limits=False), frames)
+
+
+def _run(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]) -> DataFrame:
     frame_of = frames if callable(frames) else frames.__getitem__
-    with TempViews(spark) as views:
-        rewritten = substitute_tables(text, lambda name: views.add(name.lower(), frame_of(name.lower())))
-        with spark_errors("the query is not valid", {view: key for key, view in views.names.items()}):
-            return spark.sql(rewritten)
+    token, named = uuid.uuid4().hex[:12], dict[str, str]()
+
+    def replace(name: str) -> str:
+        return named.setdefault(name.lower(), f"__penstock_{token}_{len(named)}__")
+
+    rewritten = substitute_tables(text, replace)
+    inputs = {place: frame_of(key) for key, place in named.items()}
+    with spark_errors("the query is not valid"):
+        return sql_over(spark, rewritten, inputs)
 
 
 def published(spark: SparkSession, world: World, key: str) -> DataFrame:

@@ -19,7 +19,7 @@ from penstock.engine.planning import plans_of
 from penstock.engine.sources import Relation
 from penstock.engine.typed_nodes import Locate
 from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
-from penstock.frames.settings import Settings, own, under
+from penstock.frames.settings import Settings, under
 from penstock.plan import Unsupported
 from penstock.storage.reader import schema_of
 
@@ -120,7 +120,7 @@ class Replanning:
         world = renewal.world
         try:
             session, settings = self._session(), Settings.recorded(world.nodes[view.key].details)
-            with under(session, settings, own(session)):
+            with under(session, settings):
                 definition = define(
                     session, world, statement_of(world, view), self._locate, settings,
                     lambda world, key: self._known_columns(world, view, key),

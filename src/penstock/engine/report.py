@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.engine.cost import Estimate
 
 SUCCEEDED, FAILED, SKIPPED = "SUCCEEDED", "FAILED", "SKIPPED"
+
+TRIED_AGAIN = "TRIED_AGAIN"
+"""The reason of a refresh by a way that was slower when it was last measured, which is long ago."""
+
 _WEIGHT = {"SKIP": 0, "NO_DATA": 1, "INCREMENTAL": 2, "FULL": 3, "REINITIALIZE": 4}
 
 
@@ -33,8 +37,10 @@ class ViewReport:
     seconds: float = 0.0
     status: str = SUCCEEDED
     error: str | None = None
-    jobs: int = 0
-    """Spark jobs."""
+    jobs: int | None = 0
+    """Spark jobs; None where Spark does not tell them, as over Spark Connect."""
+    in_line: float = 0.0
+    """Seconds that the refresh stood in line for a processor of a busy machine."""
     phases: dict[str, float] = field(default_factory=dict)
     """Seconds by phase: planning, reading, computing, writing, committing."""
     bytes_read: int = 0
@@ -72,6 +78,9 @@ class ViewReport:
                 "readers": round(self.estimate.readers, 3),
                 "raw": {action: round(seconds, 3) for action, seconds in self.estimate.raw.items()},
             }
+            if self.estimate.retry is not None:
+                known["estimate"]["retry"] = asdict(self.estimate.retry)
+            known["in_line"] = round(self.in_line, 4)
         if self.weighed is not None:
             known["weighed"] = dict(self.weighed)
             known["wrote"] = round(self.wrote, 4)
@@ -135,12 +144,40 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
     every = [own, *hidden]
     estimates = [r.estimate for r in every if r.estimate is not None]
     return ViewReport(
-        name, leading.action, leading.reason, own.strategy, own.rows_inserted, own.rows_deleted,
-        sum(r.seconds for r in every), own.status, own.error, sum(r.jobs for r in every),
-        {phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
-        sum(r.bytes_read for r in every), sum(r.bytes_written for r in every), sum(r.late for r in every),
-        sum(estimates[1:], estimates[0]) if estimates else None, own.weighed,
-        own.wrote, list(dict.fromkeys(note for r in every for note in r.by_spark)),
-        {kind: message for r in every for kind, message in r.alerts.items()},
-        own.unlike or next((r.unlike for r in hidden if r.unlike), []),
-    )  # fmt: skip
+        name=name,
+        action=leading.action,
+        reason=_reason(leading, every),
+        strategy=own.strategy,
+        rows_inserted=own.rows_inserted,
+        rows_deleted=own.rows_deleted,
+        seconds=sum(r.seconds for r in every),
+        status=own.status,
+        error=own.error,
+        jobs=all_jobs(r.jobs for r in every),
+        in_line=sum(r.in_line for r in every),
+        phases={phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},
+        bytes_read=sum(r.bytes_read for r in every),
+        bytes_written=sum(r.bytes_written for r in every),
+        late=sum(r.late for r in every),
+        estimate=sum(estimates[1:], estimates[0]) if estimates else None,
+        weighed=own.weighed,
+        wrote=own.wrote,
+        by_spark=list(dict.fromkeys(note for r in every for note in r.by_spark)),
+        alerts={kind: message for r in every for kind, message in r.alerts.items()},
+        unlike=own.unlike or next((r.unlike for r in hidden if r.unlike), []),
+    )
+
+
+def _reason(leading: ViewReport, every: list[ViewReport]) -> str:
+    """The reason of the node that decided; but that a way was tried again, in any of them, is told."""
+    tried = any(r.reason == TRIED_AGAIN and r.action == leading.action for r in every)
+    return TRIED_AGAIN if tried and leading.reason in ("CHANGED", "CHEAPER") else leading.reason
+
+
+def all_jobs(counts: Iterable[int | None]) -> int | None:
+    """
+    >>> all_jobs([1, 2]), all_jobs([1, None])
+    (3, None)
+    """
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)

@@ -17,7 +17,9 @@ from penstock.catalog import Catalog, Moment, NodeRecord, ViewRecord, World
 from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
-from penstock.frames.zset import WEIGHT, consolidate
+from penstock.frames.names import WEIGHT
+from penstock.frames.spark.frame import as_spark
+from penstock.frames.spark.session import Running
 from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.dialect import quoted
@@ -193,10 +195,10 @@ def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until:
             "one to the other. Ask for the changes since a later epoch."
         )
     try:
-        change = read_change(spark, before, after, columns)
+        change = read_change(Running(spark), before, after, columns)
     except HistoryGone as problem:
         raise RetentionError(f"the changes of view {view.name!r} since epoch {since} are gone: {problem}") from None
     if change.rows is None:
         rows = read_snapshot(spark, after, columns)
         return rows.select(*map(quoted, columns), F.lit(1).cast("bigint").alias(WEIGHT)).limit(0)
-    return consolidate(change.rows).select(*map(quoted, columns), WEIGHT)
+    return as_spark(change.rows.consolidated().only([*columns, WEIGHT])).frame

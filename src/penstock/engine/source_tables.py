@@ -15,7 +15,6 @@ from penstock.catalog.leases import Leases, Patience
 from penstock.engine.claims import claim
 from penstock.engine.event_time import check_column
 from penstock.engine.relations import TempViews, newest, run_query
-from penstock.engine.session import spark_errors
 from penstock.engine.settings import lock_timeout
 from penstock.errors import (
     AlreadyExistsError,
@@ -25,6 +24,7 @@ from penstock.errors import (
     QueryError,
     SqlError,
 )
+from penstock.frames.spark.problems import spark_errors
 from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables

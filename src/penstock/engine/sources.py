@@ -7,28 +7,30 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
 
 from penstock.catalog import World
 from penstock.errors import PenstockError
 from penstock.frames import limits
-from penstock.frames.arrow.frame import on_driver
-from penstock.frames.arrow.tables import nullable
+from penstock.frames.arrow.expressions import written_rows
+from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.clock import phase
+from penstock.frames.frame import Frame
+from penstock.frames.keeping import Keeper
+from penstock.frames.keys import Anywhere
+from penstock.frames.names import WEIGHT
 from penstock.frames.settings import in_force
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, Delta, Rows, consolidate, narrowed
+from penstock.frames.sizes import Size
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.zset import Delta, ZSet, narrowed, totals
 from penstock.ivm.context import Moment
-from penstock.ivm.materialize import Materialized, Materializer
-from penstock.plan.operators import Scan
-from penstock.sql.dialect import quoted
+from penstock.plan.operators import Scan, Values
+from penstock.sql.trees import Named, column, columns
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.lookup import Anywhere, look_up
-from penstock.storage.parquet import lazily
-from penstock.storage.reader import found_frame, read_files, read_snapshot, schema_of
-from penstock.storage.skipping import files_near, rows_near
+from penstock.storage.pinned import Pinned
+from penstock.storage.reader import schema_of
+from penstock.storage.skipping import files_near
 
 
 @dataclass
@@ -69,9 +71,9 @@ def pinned(world: World, nodes: Iterable[str]) -> dict[str, Relation]:
 class Inputs:
     """All relations of an epoch, and the changes read so far."""
 
-    def __init__(self, spark: SparkSession, materializer: Materializer):
+    def __init__(self, spark: SparkOnDemand, keeper: Keeper):
         self._spark = spark
-        self._materializer = materializer
+        self._keeper = keeper
         self._relations: dict[str, Relation] = {}
         self._changes: dict[tuple[str, int], Delta | None] = {}
         self._locks: dict[tuple[str, int], Lock] = {}
@@ -102,36 +104,29 @@ class Inputs:
         before = Snapshot(relation.path, since)
         # A column that is gone fails the view that needs it, not those that share the change with it.
         present = {name.lower() for name in schema_of(relation.after).names}
-        columns = sorted(c for c in relation.columns[since] if c.lower() in present)
-        change = read_change(self._spark, before, relation.after, columns)
+        names = sorted(c for c in relation.columns[since] if c.lower() in present)
+        change = read_change(self._spark, before, relation.after, names)
         if change.rows is None:
             return None
-        if change.table is not None:
-            little = change.table.num_rows <= limits.LITTLE_ROWS
-            small = change.table.num_rows <= limits.LOCAL_ROWS
-            return Delta(change.rows, change.append_only, small=small, table=change.table, little=little)
+        if change.rows.rows() is not None:
+            return Delta(change.rows, change.append_only)
         if change.append_only and self._appended_rows(before, relation.after) > limits.LOCAL_ROWS:
             return Delta(change.rows, append_only=True)
-        return self._materialized(change)
+        return self._kept(change)
 
     @staticmethod
     def _appended_rows(before: Snapshot, after: Snapshot) -> int:
         old = {file.path for file in before.files}
         return sum(file.rows or limits.LOCAL_ROWS for file in after.files if file.path not in old)
 
-    def _materialized(self, change: Change) -> Delta | None:
+    def _kept(self, change: Change) -> Delta | None:
         assert change.rows is not None
-        rows = change.rows if change.append_only else consolidate(change.rows, small=change.small)
-        result = self._materializer.materialize(rows, few=change.small, little=change.small)
-        inserted, deleted = result.totals(WEIGHT)
-        if not inserted and not deleted:
-            return None
-        return Delta(
-            result.frame, append_only=deleted == 0, small=result.local, table=result.table, little=result.little
-        )
+        rows = self.keep(change.rows if change.append_only else change.rows.consolidated())
+        inserted, deleted = totals(rows)
+        return Delta(rows, append_only=deleted == 0) if inserted or deleted else None
 
-    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
-        return self._materializer.materialize(frame, few=few, little=little)
+    def keep(self, frame: Frame) -> Frame:
+        return self._keeper.keep(frame)
 
 
 class NodeInputs:
@@ -139,7 +134,7 @@ class NodeInputs:
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: SparkOnDemand,
         inputs: Inputs,
         since: dict[str, int],
         watermarks: tuple[int | None, int | None] = (None, None),
@@ -163,11 +158,14 @@ class NodeInputs:
 
     def near(self, bounds: pa.Table | None, sought: Anywhere | None = None) -> NodeInputs:
         nearer = NodeInputs(self._spark, self._inputs, self._since, self._watermarks)
-        nearer._bounds, nearer._sought = bounds, sought
+        nearer._bounds, nearer._sought, nearer._snapshots = bounds, sought, self._snapshots
         return nearer
 
     def watermark(self, moment: Moment) -> int | None:
         return self._watermarks[0 if moment == "pre" else 1]
+
+    def keep(self, frame: Frame) -> Frame:
+        return self._inputs.keep(frame)
 
     def changed(self, name: str) -> bool:
         return self._inputs.change(name, self._since[name]) is not None
@@ -179,68 +177,50 @@ class NodeInputs:
         change = self._narrowed(change, sorted({stored for _, stored in scan.stored}))
         if change is None:
             return None
-        frame = select(change.frame, *_renamed(scan), WEIGHT)
-        return replace(change, frame=frame, table=None, known=_known(change.table, scan))
+        return replace(change, frame=change.frame.select([*_renamed(scan, change.frame), *columns([WEIGHT])]))
 
-    def _narrowed(self, change: Delta, columns: list[str]) -> Delta | None:
+    def _narrowed(self, change: Delta, names: list[str]) -> Delta | None:
         """The change of some columns: rows that differ in others only are no change. None when nothing is left."""
-        if change.table is None or change.append_only or len(columns) + 1 == change.table.num_columns:
+        rows = change.frame.rows()
+        if rows is None or change.append_only or len(names) + 1 == rows.num_columns:
             return change
-        names = {name.lower(): name for name in change.table.column_names}
-        columns = [names[c.lower()] for c in columns]
-        table = narrowed(change.table, columns)
+        known = {name.lower(): name for name in rows.column_names}
+        table = narrowed(rows, [known[c.lower()] for c in names])
         if table is None:
             return change
         if not table.num_rows:
             return None
-        if table.num_rows == change.table.num_rows:  # nothing came together, so there is nothing to send anew
-            return replace(change, table=table)
-        types = change.frame.schema
-        schema = StructType([StructField(name, nullable(types[name].dataType)) for name in [*columns, WEIGHT]])
         append_only = int(table.column(WEIGHT).to_numpy().min()) > 0
-        little, small = table.num_rows <= limits.LITTLE_ROWS, table.num_rows <= limits.LOCAL_ROWS
-        return Delta(on_driver(self._spark, table, schema), append_only, small=small, table=table, little=little)
+        return Delta(ArrowFrame.of(self._spark, table), append_only)
 
-    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
-        return self._inputs.keep(frame, few=few, little=little)
-
-    def read(self, scan: Scan, moment: Moment) -> Rows:
+    def read(self, scan: Scan, moment: Moment) -> ZSet:
         relation = self._inputs[scan.relation]
         assert relation.after is not None
-        if moment == "pre":
-            return self._rows(self._snapshot(relation, self._since[scan.relation]), scan)
-        return self._rows(relation.after, scan)
+        version = self._since[scan.relation] if moment == "pre" else None
+        snapshot = relation.after if version is None else self._snapshot(relation, version)
+        frame = self._wanted(snapshot, scan).read()
+        return ZSet(frame.select(_renamed(scan, frame)))
 
-    def _rows(self, snapshot: Snapshot, scan: Scan) -> Rows:
-        columns = [stored for _, stored in scan.stored]
-        found = self._looked_up(snapshot, scan, columns)
-        if found is not None:
-            frame = found_frame(self._spark, snapshot, found)
-            small, light = found.num_rows <= limits.SMALL_TABLE_ROWS, found.num_rows <= limits.LIGHT_ROWS
-            return Rows(select(frame, *_renamed(scan)), small=small, light=light)
-        bounded = {stored: name for name, stored in scan.stored if self._bounds and name in self._bounds.column_names}
-        if self._bounds is None or not bounded or not (snapshot.plain or snapshot.is_known):
-            most = expected = snapshot.rows
-            frame = lazily(self._spark, snapshot, columns) or read_snapshot(self._spark, snapshot, columns)
-        else:
-            files = files_near(snapshot, self._bounds, bounded)
-            most, expected = sum(file.most for file in files), rows_near(snapshot, self._bounds, bounded)
-            frame = lazily(self._spark, snapshot, columns, files) or (
-                read_files(self._spark, snapshot, [file.path for file in files], columns)
-                if snapshot.plain
-                else read_snapshot(self._spark, snapshot, columns)
-            )
-        small, light = expected <= limits.SMALL_TABLE_ROWS, most <= limits.SMALL_TABLE_ROWS
-        return Rows(select(frame, *_renamed(scan)), small=small, light=light)
+    def given(self, values: Values) -> ZSet:
+        here = written_rows(values.rows, values.columns, in_force(self._spark))
+        if here is not None:
+            return ZSet(ArrowFrame.of(self._spark, here))
+        size = Size.exactly(len(values.rows))
+        rows = SparkFrame.of(self._spark, lambda: self._spark.session().sql(values.text), values.columns, size)
+        return ZSet(self.keep(rows))
 
-    def _looked_up(self, snapshot: Snapshot, scan: Scan, columns: list[str]) -> pa.Table | None:
-        """The rows that are sought, if anything is and they are found without Spark."""
+    def _wanted(self, snapshot: Snapshot, scan: Scan) -> Pinned:
+        """The rows that are sought, if anything is and they are found without Spark; else those within bounds."""
+        pinned = Pinned(spark=self._spark, snapshot=snapshot, columns=tuple(stored for _, stored in scan.stored))
         sought = self._sought.within(dict(scan.stored)) if self._sought is not None else None
-        if sought is None:
-            return None
-        names = {place.column: key for key, place in sought.places.items() if place.unit is None}
-        with phase("reading"):
-            return look_up(snapshot, columns, sought, files_near(snapshot, sought.keys, names))
+        if sought is not None:
+            names = {place.column: key for key, place in sought.places.items() if place.unit is None}
+            found = replace(pinned, files=files_near(snapshot, sought.keys, names)).seeking(sought)
+            if found is not None:
+                return found
+        bounds = self._bounds
+        bounded = {stored: name for name, stored in scan.stored if bounds is not None and name in bounds.column_names}
+        return pinned.between(bounds, bounded)
 
     def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)
@@ -249,13 +229,7 @@ class NodeInputs:
         return self._snapshots[key]
 
 
-def _renamed(scan: Scan) -> list[str]:
-    return [f"{quoted(stored)} AS {name}" for name, stored in scan.stored]
-
-
-def _known(table: pa.Table | None, scan: Scan) -> pa.Table | None:
-    """The rows of a change under the scan's names."""
-    if table is None:
-        return None
-    names = {name.lower(): name for name in table.column_names}
-    return pa.table({name: table.column(names[stored.lower()]) for name, stored in scan.stored})
+def _renamed(scan: Scan, frame: Frame) -> list[Named]:
+    """A table's columns under the scan's names; Spark does not mind their case."""
+    known = {name.lower(): name for name in frame.columns}
+    return [(name, column(known[stored.lower()])) for name, stored in scan.stored]

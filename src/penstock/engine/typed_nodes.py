@@ -10,19 +10,25 @@ from dataclasses import astuple, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from sqlglot import exp
 
 from penstock.catalog import NodeRecord, World
-from penstock.engine.session import clean_message
-from penstock.frames.arrow.tables import local_frame
-from penstock.frames.zset import WEIGHT, Delta, Rows
+from penstock.frames.frame import Frame
+from penstock.frames.keys import Anywhere
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import Size
+from penstock.frames.spark.dataframes import has_order
+from penstock.frames.spark.frame import SparkFrame, as_spark
+from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.spark.session import Running
+from penstock.frames.spark.types import local_frame
+from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
 from penstock.ivm.layout import argument_of, as_aggregate
-from penstock.ivm.materialize import Materialized
 from penstock.ivm.node import maintained_node
 from penstock.plan import NodePlan, Unsupported
 from penstock.plan.describe import describe_node, label_columns
@@ -35,12 +41,15 @@ from penstock.plan.operators import (
     Late,
     Scan,
     Sessions,
+    TopK,
+    Values,
+    Window,
+    expressions,
     render,
     walk,
 )
-from penstock.sql.dialect import quoted
+from penstock.sql.trees import column
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.lookup import Anywhere
 
 Locate = Callable[[str, str], str]
 """Where the table of a node goes, by the node's name and a folder."""
@@ -83,8 +92,8 @@ class _EmptyInputs:
     def delta(self, scan: Scan) -> Delta | None:
         return None
 
-    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
-        return Materialized(frame, None)
+    def keep(self, frame: Frame) -> Frame:
+        return frame
 
     def count(self, scan: Scan) -> int:
         return 0
@@ -99,9 +108,14 @@ class _EmptyInputs:
     def watermark(self, moment: Moment) -> int | None:
         return None
 
-    def read(self, scan: Scan, moment: Moment) -> Rows:
-        frame = local_frame(self._spark, self._schemas[scan.relation])
-        return Rows(frame.selectExpr(*[f"{quoted(stored)} AS {name}" for name, stored in scan.stored]))
+    def given(self, values: Values) -> ZSet:
+        spark, size = self._spark, Size.exactly(len(values.rows))
+        return ZSet(SparkFrame.of(Running(spark), lambda: spark.sql(values.text), values.columns, size))
+
+    def read(self, scan: Scan, moment: Moment) -> ZSet:
+        spark, schema = self._spark, self._schemas[scan.relation]
+        frame = SparkFrame.of(Running(spark), lambda: local_frame(spark, schema), schema.names, Size.exactly(0))
+        return ZSet(frame.select([(name, column(stored)) for name, stored in scan.stored]))
 
 
 def typed_nodes(
@@ -118,10 +132,11 @@ def typed_nodes(
         sizes[plan.name] = estimated_rows(plan.body, sizes)
         inputs = _EmptyInputs(spark, known)
         try:
+            _check_order(plan, inputs)
             types = _measure_types(plan, inputs)
             maintained = maintained_node(plan, types)
-            stored = maintained.evaluate(inputs, "post").schema
-        except PySparkException as problem:
+            stored = as_spark(maintained.evaluate(inputs, "post")).frame.schema
+        except SPARK_PROBLEMS as problem:
             raise Unsupported(
                 "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
             ) from None
@@ -173,6 +188,17 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
                 raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
 
 
+def _check_order(plan: NodePlan, inputs: _EmptyInputs) -> None:
+    """A LIMIT without ORDER BY takes the first rows in the order of all columns, if they have one."""
+    if not isinstance(plan.body, TopK | Window):
+        return
+    keys = {key.this.name for e in expressions(plan.body) for key in e.find_all(exp.Ordered)}
+    for field in as_spark(rules.evaluate(plan.body.child, inputs, "post").frame).schema.fields:
+        if field.name in keys and not has_order(field.dataType):
+            kind = field.dataType.simpleString()
+            raise Unsupported("LIMIT", f"LIMIT without ORDER BY of a column that has no order ({kind})")
+
+
 def _rows(world: World, key: str) -> int:
     """The number of rows of a table or view, from its log."""
     if key in world.tables:
@@ -186,7 +212,7 @@ def _measure_types(plan: NodePlan, inputs: _EmptyInputs) -> dict[str, str]:
     if not isinstance(plan.body, Aggregate | Distinct) or isinstance(plan.body, Sessions):
         return {}
     body = as_aggregate(plan.body)
-    child = rules.evaluate(body.child, inputs, "post").frame
+    child = as_spark(rules.evaluate(body.child, inputs, "post").frame).frame
     if not body.measures:
         return {}
     arguments = [argument_of(function) for _, function in body.measures]

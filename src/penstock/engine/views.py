@@ -94,11 +94,10 @@ class Views:
         )
 
     def define(self, world: World, statement: CreateView, settings: Settings | None = None) -> Definition:
-        session = self._work.session()
-        session_own = own(session)
-        settings = session_own.settings if settings is None else settings
+        spark, session = self._work.spark, self._work.session()
+        settings = own(spark).settings if settings is None else settings
         check_readable(statement.name, settings)
-        with under(session, settings, session_own):
+        with under(spark, settings):
             return define(session, world, statement, self._work.locating(world), settings)
 
     def _fill(self, current: World, definition: Definition, statement: CreateView, leases: Leases) -> Report:

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 
 from penstock.catalog import Catalog, NodeRecord, ViewRecord, World
 from penstock.engine import cost
-from penstock.engine.cost import EITHER, NEVER_RECOMPUTED, Estimate, Measured, Work
+from penstock.engine.cost import EITHER, NEVER_RECOMPUTED, Estimate, Work
+from penstock.engine.measured import REMEMBERED, Measured
+from penstock.engine.report import TRIED_AGAIN
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.frames import limits
@@ -45,8 +47,12 @@ class Weighing:
         if work.rows < limits.WEIGHED_ROWS:
             return
         step.estimate = self._estimate(step.node, work)
-        if step.estimate.choice == "FULL" and work.changed >= limits.WEIGHED_CHANGE_ROWS:
+        if work.changed < limits.WEIGHED_CHANGE_ROWS:
+            return
+        if step.estimate.choice == "FULL":
             step.action, step.reason = "FULL", "CHEAPER"
+        if step.estimate.retry is not None:
+            step.reason = TRIED_AGAIN
 
     def _has_choice(self, node: NodeRecord) -> bool:
         return not node.details.get("late") and all(view.policy == "AUTO" for view in self._owners(node))
@@ -56,14 +62,14 @@ class Weighing:
 
     def off(self, node: NodeRecord) -> Mapping[str, float]:
         """How far the last writes of the node's table were off, by strategy; of a hidden one nothing is known."""
-        past = self._catalog.history(node.name, 20) if not node.hidden else []
-        return cost.written((r.strategy, r.details or {}) for r in past)
+        past = self._catalog.past_work(node.name, 20) if not node.hidden else []
+        return cost.written((work.strategy, work.details) for work in past)
 
     def _estimate(self, node: NodeRecord, work: Work) -> Estimate:
         owner = self._owners(node)[0].key
         if owner not in self._measured:
-            past = self._catalog.history(owner, 20)
-            self._measured[owner] = Measured.of((r.action, r.seconds, r.details or {}) for r in past)
+            past = self._catalog.past_work(owner, REMEMBERED)
+            self._measured[owner] = Measured.of((work.action, work.seconds, work.details) for work in past)
         readers = [self._reader(name) for name in self._graph.readers(node.name)]
         return cost.estimate(work, self._measured[owner], readers)
 

@@ -71,11 +71,11 @@ class Workplace:
     def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
         self.catalog = catalog
         self._path = path
-        self._spark = spark
+        self.spark = spark
         self._progress = progress
 
     def session(self) -> SparkSession:
-        return self._spark.session
+        return self.spark.session()
 
     def tell(self, text: str) -> None:
         """Say what is being done. Whoever listens cannot stop it by failing."""
@@ -109,7 +109,7 @@ class Workplace:
 
     def run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
         def run(wanted: Request) -> Result:
-            return Epoch(self.session, self.catalog, world, sources, leases.check).run(wanted, self.tell)
+            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(wanted, self.tell)
 
         return run_mending(world, request, run)
 

@@ -5,10 +5,8 @@ None of them changes a result: what is larger than a limit is done in another wa
 
 from __future__ import annotations
 
-LITTLE_ROWS = 10_000
-"""Rows for which compiling a query takes longer than running it."""
-LIGHT_ROWS = 50_000
-"""The same for rows that are only read and compared."""
+UNCOMPILED_ROWS = 30_000
+"""Rows that are read for a query which takes longer to compile than to run."""
 
 LOCAL_ROWS = 100_000
 """Rows that are few: they are collected, and sent to every executor where Spark needs them."""
@@ -16,6 +14,8 @@ ASKED_ROWS = 100_000
 """Rows for which single values are asked of Spark; of more, Spark gets all that follows."""
 DECIMAL_ROWS = 10_000
 """Decimals that are computed one by one."""
+SINGLE_VALUES = 50_000
+"""Other values that are computed one by one, in Python; equal ones count once."""
 JOINED_PAIRS = 4_000_000
 """Pairs of rows that a join on the driver looks at."""
 
@@ -56,7 +56,7 @@ LOCAL_TABLE_BYTES = 64 * 1024 * 1024
 """Rows that are written again on the driver, and bytes of the files that are read for it."""
 LOCATED_ROWS = 1_000_000
 """Rows to be removed whose places are collected; of more, only the files are."""
-TINY_ROWS = 10_000
+NEARBY_ROWS = 10_000
 """Stored rows near a change that are all merged with it, so that its groups need not be computed first."""
 SCANNED_GROUP_ROWS = 1_000_000
 """Rows of the child that are aggregated as fast as their groups are merged, if all of the child is scanned for them."""

@@ -1,7 +1,7 @@
 """The Spark settings that decide what a query means. They are part of a view, as its text is.
 
-A session has one value of each for all of its threads. So a view's rows are computed in turns: those of one set of
-settings at once, those of another after them; and when the last is through, the session has its own settings again.
+A view's rows are computed with its settings in force, in turns with those of others (``spark.turns``). The rules on the
+driver ask here which ones these are.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from penstock.errors import DefinitionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from penstock.frames.spark.session import SparkOnDemand
 
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 _PRECISION_LOSS = "spark.sql.decimalOperations.allowPrecisionLoss"
@@ -106,12 +106,14 @@ _NOT_HERE = {
 """Under other values of these, expressions are left to Spark. The zone, ANSI and precision are known to the rules that
 depend on them; the rest touches nothing that the driver computes."""
 
-_STORED = {
+STORED = {
     "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MICROS", "INT96"),
     "spark.sql.parquet.datetimeRebaseModeInRead": ("CORRECTED",),
     "spark.sql.parquet.datetimeRebaseModeInWrite": ("CORRECTED",),
     "spark.sql.parquet.int96RebaseModeInRead": ("CORRECTED",),
     "spark.sql.parquet.int96RebaseModeInWrite": ("CORRECTED",),
+    # Delta's change feed and pushed filters take dates through Java objects; the old ones have no 10 October 1582.
+    "spark.sql.datetime.java8API.enabled": ("TRUE",),
 }
 """How times get into files and out again: with any other value, rows would change on the way. The first is applied."""
 
@@ -201,97 +203,41 @@ class Own:
     settings: Settings
     files: Mapping[str, str]
 
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Own:
+        found = {name: values.get(name, kept[0]).upper() for name, kept in STORED.items()}
+        files = {name: kept[0] for name, kept in STORED.items() if found[name] not in kept}
+        return cls(Settings.of(values), files)
 
-def in_force(spark: SparkSession) -> Settings:
+
+def in_force(spark: SparkSession | SparkOnDemand) -> Settings:
     """The settings that the rows at hand are computed under: those of a view, or else the session's own."""
     return _in_force.get() or own(spark).settings
 
 
-def own(spark: SparkSession) -> Own:
-    """The session's own settings, also while views are computed under others. They are read one by one: a few ms."""
-    return _turns_of(spark).own(spark)
+def own(spark: SparkSession | SparkOnDemand) -> Own:
+    """The session's own settings, also while views are computed under others."""
+    way = _way(spark)
+    return way.turns.own(way)
 
 
 @contextmanager
-def under(spark: SparkSession, wanted: Settings, session: Own) -> Iterator[None]:
-    """Compute under these settings; ``session``: the session's own. It has them again when the last one is through."""
-    turns = _turns_of(spark)
-    turns.begin(spark, wanted, session)
+def under(spark: SparkSession | SparkOnDemand, wanted: Settings) -> Iterator[None]:
+    """Compute under these settings. The session has its own again when the last one is through.
+
+    Spark need not run: if it is started meanwhile, it gets the settings then.
+    """
+    way = _way(spark)
+    way.turns.begin(way, wanted)
     token = _in_force.set(wanted)
     try:
         yield
     finally:
         _in_force.reset(token)
-        turns.end(spark)
+        way.turns.end()
 
 
-class _Turns:
-    """Who is computing: how many, under which settings, and what the session had of what was changed for them."""
+def _way(spark: SparkSession | SparkOnDemand) -> SparkOnDemand:
+    from penstock.frames.spark.session import on_demand  # late: its turns are taken with these settings
 
-    def __init__(self) -> None:
-        self._through = Condition()
-        self._running = 0
-        self._settings = USUAL
-        self._before: dict[str, str | None] = {}
-        self._unknown: set[str] = set()
-
-    def own(self, spark: SparkSession) -> Own:
-        with self._through:
-            self._through.wait_for(lambda: not self._before)
-            values = {name: self._value(spark, name) for name in (*DEFAULTS, *_STORED)}
-        known = {name: value for name, value in values.items() if value is not None}
-        files = {name: kept[0] for name, kept in _STORED.items() if known.get(name, kept[0]).upper() not in kept}
-        return Own(Settings.of(known), files)
-
-    def begin(self, spark: SparkSession, wanted: Settings, session: Own) -> None:
-        with self._through:
-            self._through.wait_for(lambda: self._running == 0 or self._settings == wanted)
-            if self._running == 0:
-                try:
-                    self._change(spark, wanted, session)
-                except BaseException:
-                    self._put_back(spark)
-                    raise
-            self._settings = wanted
-            self._running += 1
-
-    def end(self, spark: SparkSession) -> None:
-        with self._through:
-            self._running -= 1
-            if self._running == 0:
-                try:
-                    self._put_back(spark)
-                finally:
-                    self._through.notify_all()
-
-    def _change(self, spark: SparkSession, wanted: Settings, session: Own) -> None:
-        names = [] if wanted == session.settings else [n for n in DEFAULTS if wanted[n] != session.settings[n]]
-        for name, value in {**{name: wanted[name] for name in names}, **session.files}.items():
-            self._before[name] = spark.conf.get(name, None)
-            spark.conf.set(name, value)
-
-    def _put_back(self, spark: SparkSession) -> None:
-        before, self._before = self._before, {}  # nobody waits for a session that is gone
-        for name, value in before.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
-
-    def _value(self, spark: SparkSession, name: str) -> str | None:
-        """A setting's value; None where this Spark does not know it."""
-        from pyspark.errors import PySparkException  # late: who only shows settings needs no Spark
-
-        if name in self._unknown:
-            return None
-        try:
-            return spark.conf.get(name)
-        except PySparkException:
-            self._unknown.add(name)
-            return None
-
-
-_turns: WeakKeyDictionary[SparkSession, _Turns] = WeakKeyDictionary()
-_opening = Lock()
-
-
-def _turns_of(spark: SparkSession) -> _Turns:
-    with _opening:
-        return _turns.setdefault(spark, _Turns())
+    return on_demand(spark)

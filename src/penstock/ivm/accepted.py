@@ -7,19 +7,18 @@ reads:  the deltas
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, Delta, Rows, add, with_weight
+from penstock.frames.frame import Frame
+from penstock.frames.names import WEIGHT
+from penstock.frames.zset import Delta, ZSet, add, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Accepted
+from penstock.sql.trees import column, tree
 
 
-def evaluate(op: Accepted, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Accepted, context: Context, moment: Moment) -> ZSet:
     rows, late = (rules.evaluate(child, context, moment) for child in op.children)
-    both = add([with_weight(rows), _taken_out(op, with_weight(late))])
-    return Rows(both, weighted=True, small=rows.small, light=rows.light and late.light)
+    return ZSet(add([with_weight(rows), _taken_out(op, with_weight(late))]), weighted=True)
 
 
 def delta(op: Accepted, context: Context) -> Delta | None:
@@ -27,11 +26,10 @@ def delta(op: Accepted, context: Context) -> Delta | None:
     if late is None:
         return change
     parts = [] if change is None else [change.frame]
-    few = (change is None or change.small or change.few) and (late.small or late.few)
-    return Delta(add([*parts, _taken_out(op, late.frame)]), few=few)
+    return Delta(add([*parts, _taken_out(op, late.frame)]))
 
 
-def _taken_out(op: Accepted, late: DataFrame) -> DataFrame:
-    *columns, changed = op.late.columns
-    names = [f"{mine} AS {name}" for mine, name in zip(columns, op.columns, strict=True)]
-    return select(late, *names, f"-{changed} * {WEIGHT} AS {WEIGHT}")
+def _taken_out(op: Accepted, late: Frame) -> Frame:
+    *names, changed = op.late.columns
+    kept = [(name, column(mine)) for mine, name in zip(names, op.columns, strict=True)]
+    return late.select([*kept, (WEIGHT, tree("-c * w", c=column(changed), w=column(WEIGHT)))])

@@ -2,7 +2,7 @@
 
 An accumulator is a few state columns per group. Each has a ``partial`` over the changed rows of a group with their
 weights, the same as ``plain`` over rows without weights, and a ``merge`` (SUM, MIN or MAX over partials and stored
-state); the function's value is an expression over the merged columns. Everything here is text: no Spark is needed.
+state); the function's value is an expression over the merged columns.
 
 | function            | state                       | value                                        |
 |---------------------|-----------------------------|----------------------------------------------|
@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.frames.zset import WEIGHT
+from penstock.frames.names import WEIGHT
+from penstock.sql.trees import column, tree
 
 ROWS = "__rows"
 """The state column that counts a group's rows; a group without rows is gone."""
@@ -43,8 +44,8 @@ class Part:
 
     suffix: str
     type: str
-    partial: str
-    plain: str
+    partial: exp.Expr
+    plain: exp.Expr
     merge: str
     partial_type: str | None = None
     """The type of a partial where the stored one is too narrow: a change may be larger than any sum it leads to."""
@@ -59,10 +60,10 @@ class Part:
 class Accumulator:
     parts: tuple[Part, ...]
     value: str
-    """The function's value; ``{suffix}`` stands for a state column, ``{rows}`` for the group's number of rows."""
+    """The function's value; ``s_<suffix>`` stands for a state column, ``s_rows`` for the group's number of rows."""
     removed: Part | None = None
     """For an extreme: the same extreme of the removed values."""
-    spilled: str | None = None
+    spilled: exp.Expr | None = None
     """The number of changed values that are too large to be added up."""
     shows: str | None = None
     """The suffix of the state column that is the value itself, so that a visible column can serve as state."""
@@ -72,17 +73,17 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
     """The accumulator of a function, given the column that holds its argument; None when it has none.
 
     >>> choose(exp.Count(this=exp.Star()), "x", "int", "bigint").value
-    '{rows}'
+    's_rows'
     """
     if function.expressions:
         return None
     match function:
         case exp.LogicalAnd() | exp.LogicalOr():
-            return _boolean(argument, "{false} = 0" if isinstance(function, exp.LogicalAnd) else "{true} > 0")
+            return _boolean(argument, "s_false = 0" if isinstance(function, exp.LogicalAnd) else "s_true > 0")
         case exp.Count():
             return _count(function, argument)
         case exp.CountIf():
-            return Accumulator((_count_if("count", argument),), "{count}", shows="count")
+            return Accumulator((_count_if("count", column(argument)),), "s_count", shows="count")
         case exp.Sum():
             return _sum(argument, argument_type, value_type)
         case exp.Avg():
@@ -92,26 +93,34 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
     return None
 
 
-def _count_if(suffix: str, condition: str) -> Part:
-    weighted = f"COALESCE(SUM(IF({condition}, {WEIGHT}, 0L)), 0L)"
-    return Part(suffix, "bigint", weighted, f"COUNT_IF({condition})", "SUM")
+def _over(template: str, argument: str) -> exp.Expr:
+    """A template over the argument ``x`` and the weight ``w`` of each row."""
+    return tree(template, x=column(argument), w=column(WEIGHT))
+
+
+def _count_if(suffix: str, condition: exp.Expr) -> Part:
+    weighted = tree("COALESCE(SUM(IF(c, w, 0L)), 0L)", c=condition, w=column(WEIGHT))
+    return Part(suffix, "bigint", weighted, tree("COUNT_IF(c)", c=condition), "SUM")
 
 
 def _non_null_count(argument: str) -> Part:
-    weighted = f"COALESCE(SUM(IF({argument} IS NULL, 0L, {WEIGHT})), 0L)"
-    return Part("count", "bigint", weighted, f"COUNT({argument})", "SUM")
+    weighted = _over("COALESCE(SUM(IF(x IS NULL, 0L, w)), 0L)", argument)
+    return Part("count", "bigint", weighted, _over("COUNT(x)", argument), "SUM")
 
 
 def _count(function: exp.Count, argument: str) -> Accumulator:
     if isinstance(function.this, exp.Star | exp.Literal):
-        return Accumulator((), "{rows}")
-    return Accumulator((_non_null_count(argument),), "{count}", shows="count")
+        return Accumulator((), "s_rows")
+    return Accumulator((_non_null_count(argument),), "s_count", shows="count")
 
 
 def _weighted_sum(argument: str, wide: str, weight: str, stored: str, partial_type: str | None = None) -> Part:
     """Exact: argument and weight are widened before they are multiplied, so that every product has room."""
-    value = f"CAST({argument} AS {wide})"
-    return Part("sum", stored, f"SUM({value} * CAST({WEIGHT} AS {weight}))", f"SUM({value})", "SUM", partial_type)
+    partial = _over(f"SUM(CAST(x AS {wide}) * CAST(w AS {weight}))", argument)
+    return Part("sum", stored, partial, _over(f"SUM(CAST(x AS {wide}))", argument), "SUM", partial_type)
+
+
+_SUM = "IF(s_count = 0, NULL, s_sum)"
 
 
 def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
@@ -126,15 +135,15 @@ def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | No
         return _wide_sum(argument, decimal[1], value_type)
     else:
         return None
-    return Accumulator((part, _non_null_count(argument)), "IF({count} = 0, NULL, {sum})", shows="sum")
+    return Accumulator((part, _non_null_count(argument)), _SUM, shows="sum")
 
 
 def _wide_sum(argument: str, scale: int, value_type: str) -> Accumulator:
-    value = f"TRY_CAST({argument} AS DECIMAL({_WIDEST_SUM},{scale}))"
-    partial = f"SUM({value} * CAST({WEIGHT} AS DECIMAL(9,0)))"
-    part = Part("sum", value_type, partial, f"SUM({argument})", "SUM", f"decimal(38,{scale})")
-    spilled = f"COUNT_IF({argument} IS NOT NULL AND {value} IS NULL)"
-    return Accumulator((part, _non_null_count(argument)), "IF({count} = 0, NULL, {sum})", spilled=spilled, shows="sum")
+    value = f"TRY_CAST(x AS DECIMAL({_WIDEST_SUM},{scale}))"
+    partial = _over(f"SUM({value} * CAST(w AS DECIMAL(9,0)))", argument)
+    part = Part("sum", value_type, partial, _over("SUM(x)", argument), "SUM", f"decimal(38,{scale})")
+    spilled = _over(f"COUNT_IF(x IS NOT NULL AND {value} IS NULL)", argument)
+    return Accumulator((part, _non_null_count(argument)), _SUM, spilled=spilled, shows="sum")
 
 
 def _average(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
@@ -142,7 +151,7 @@ def _average(argument: str, argument_type: str, value_type: str) -> Accumulator 
     count = _non_null_count(argument)
     if argument_type in (*_SMALL_INTEGERS, "bigint"):
         part = _weighted_sum(argument, "DECIMAL(20,0)", "DECIMAL(17,0)", "decimal(38,0)")
-        return Accumulator((part, count), "IF({count} = 0, NULL, CAST({sum} AS DOUBLE) / CAST({count} AS DOUBLE))")
+        return Accumulator((part, count), "IF(s_count = 0, NULL, CAST(s_sum AS DOUBLE) / CAST(s_count AS DOUBLE))")
     if decimal is None or decimal[0] > _LARGEST_PRECISION or decimal[1] > _LARGEST_SCALE:
         return None
     precision, scale = decimal
@@ -157,25 +166,25 @@ def _exact_quotient(scale: int, value_type: str) -> str:
     rest, and the fraction, whose digits fit, are divided apart.
     """
     # Whole and fraction have 33 + 4 digits: one more is what their sum needs, and all that Spark has.
-    rest = "({sum} % CAST({count} AS DECIMAL(20,0)))"
-    whole = f"CAST(({{sum}} - {rest}) / CAST({{count}} AS DECIMAL(20,0)) AS DECIMAL({33 - scale},0))"
+    rest = "(s_sum % CAST(s_count AS DECIMAL(20,0)))"
+    whole = f"CAST((s_sum - {rest}) / CAST(s_count AS DECIMAL(20,0)) AS DECIMAL({33 - scale},0))"
     fraction = (
-        f"CAST(CAST({rest} AS DECIMAL({10 + scale},{scale})) / CAST({{count}} AS DECIMAL(14,0)) "
+        f"CAST(CAST({rest} AS DECIMAL({10 + scale},{scale})) / CAST(s_count AS DECIMAL(14,0)) "
         f"AS DECIMAL({scale + 5},{scale + 4}))"
     )
-    return f"IF({{count}} = 0, NULL, CAST({whole} + {fraction} AS {value_type}))"
+    return f"IF(s_count = 0, NULL, CAST({whole} + {fraction} AS {value_type}))"
 
 
 def _boolean(argument: str, value: str) -> Accumulator:
-    counts = (_count_if("true", argument), _count_if("false", f"NOT {argument}"))
-    return Accumulator(counts, f"IF({{true}} + {{false}} = 0, NULL, {value})")
+    counts = (_count_if("true", column(argument)), _count_if("false", _over("NOT x", argument)))
+    return Accumulator(counts, f"IF(s_true + s_false = 0, NULL, {value})")
 
 
 def _extreme(kind: str, argument: str, argument_type: str) -> Accumulator:
-    plain = f"{kind}({argument})"
-    value = Part("value", argument_type, f"{kind}(IF({WEIGHT} > 0, {argument}, NULL))", plain, kind)
-    removed = Part("removed", argument_type, f"{kind}(IF({WEIGHT} < 0, {argument}, NULL))", plain, kind)
-    return Accumulator((value,), "{value}", removed, shows="value")
+    plain = _over(f"{kind}(x)", argument)
+    value = Part("value", argument_type, _over(f"{kind}(IF(w > 0, x, NULL))", argument), plain, kind)
+    removed = Part("removed", argument_type, _over(f"{kind}(IF(w < 0, x, NULL))", argument), plain, kind)
+    return Accumulator((value,), "s_value", removed, shows="value")
 
 
 def _decimal(data_type: str) -> tuple[int, int] | None:

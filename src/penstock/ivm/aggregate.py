@@ -12,36 +12,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from sqlglot import exp
 
 from penstock.frames import limits
-from penstock.frames.arrow.frame import is_local
-from penstock.frames.spark.frame import Query, grouped, select
-from penstock.frames.zset import WEIGHT, Delta, Rows, add, consolidate, identity_of, plain_rows, weighted
+from penstock.frames.frame import Frame
+from penstock.frames.keys import can_look_through
+from penstock.frames.names import LOCATED, WEIGHT
+from penstock.frames.zset import Delta, ZSet, add, plain_rows, weighted
 from penstock.ivm import rules
 from penstock.ivm.accumulators import ROWS
-from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, Stored, replaced
+from penstock.ivm.context import Context, Moment, Stored
+from penstock.ivm.keyed import Keyed, replaced
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
-from penstock.ivm.materialize import Materialized, Materializer
 from penstock.ivm.touched import BY_ROW, Touched, key_values, reach_of, renamed, sought, touched
-from penstock.plan.operators import Aggregate, Distinct, Filter, Project, Scan, names_in, render, walk
-from penstock.sql.dialect import quoted
-from penstock.storage.lookup import can_look_through
-from penstock.storage.reader import LOCATED
+from penstock.plan.operators import Aggregate, Distinct, Filter, Project, Scan, names_in, walk
+from penstock.sql.trees import Named, all_of, any_of, cast, column, columns, same, struct, tree, whole_number
 
 _OLD, _STALE = "__old", "__stale"
 _GONE, _STORED = "__gone", "__stored"
 
 
-def evaluate(layout: Layout, context: Context, moment: Moment) -> DataFrame:
+def evaluate(layout: Layout, context: Context, moment: Moment) -> Frame:
     """All groups at a moment, as the node's table stores them."""
     rows = rules.evaluate(_body(layout).child, context, moment)
-    return _grouped(layout, _arguments(layout, plain_rows(rows)), small=rows.small)
+    return _grouped(layout, _arguments(layout, plain_rows(rows)))
 
 
-def delta(layout: Layout, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
-    """The change of the node's table: rows as stored, with weights."""
+def delta(layout: Layout, context: Context, stored: Stored) -> Frame | None:
+    """The change of the node's table: rows as stored, with weights, maybe with the places of those that go."""
     change = rules.delta(_body(layout).child, context)
     if change is None:
         return None
@@ -53,8 +51,8 @@ def delta(layout: Layout, context: Context, stored: Stored, materializer: Materi
         change.known.num_rows if change.known is not None else None,
     )
     if layout.mergeable and not _is_lost_cause(layout, context, rows, stored):
-        return _merge(layout, context, rows, stored, materializer)
-    return _recompute(layout, context, rows, stored, materializer)
+        return _merge(layout, context, rows, stored)
+    return _recompute(layout, context, rows, stored)
 
 
 @dataclass(frozen=True)
@@ -76,14 +74,14 @@ def _body(layout: Layout) -> Aggregate:
     return as_aggregate(body)
 
 
-def _arguments(layout: Layout, frame: DataFrame, *extra: str) -> DataFrame:
+def _arguments(layout: Layout, frame: Frame, *extra: str) -> Frame:
     """Keys and arguments of each row of the child, and nothing else."""
-    keys = [f"{render(e)} AS {name}" for name, e, _ in layout.keys]
+    keys: list[Named] = [(name, e) for name, e, _ in layout.keys]
     if layout.mergeable:
-        arguments = [f"{m.argument_sql()} AS {m.argument}" for m in layout.measures]
+        arguments = [(m.argument, m.argument_value) for m in layout.measures]
     else:
-        arguments = sorted(set().union(*(names_in(m.function) for m in layout.measures)))
-    return select(frame, *keys, *arguments, *extra)
+        arguments = columns(sorted(set().union(*(names_in(m.function) for m in layout.measures))))
+    return frame.select([*keys, *arguments, *columns(extra)])
 
 
 def _keys(layout: Layout) -> list[str]:
@@ -93,87 +91,82 @@ def _keys(layout: Layout) -> list[str]:
 # -- from scratch -----------------------------------------------------------------------------------------------------
 
 
-def _grouped(layout: Layout, rows: DataFrame, *, small: bool) -> DataFrame:
+def _grouped(layout: Layout, rows: Frame) -> Frame:
     """Rows of keys and arguments aggregated from scratch, as the table stores them."""
-    rows = rows.coalesce(1) if small else rows
     if layout.mergeable:
-        state = [f"CAST({c.part.plain} AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
-        groups = grouped(rows, _keys(layout), [f"COUNT(*) AS {ROWS}", *state])
-        return _finalised(layout, groups)
-    values = [f"{render(m.function)} AS {m.name}" for m in layout.measures]
-    groups = grouped(rows, _keys(layout), values)
-    return select(groups, *[_stored_columns(layout)[name] for name in layout.stored])
+        state = [(c.stored, cast(c.part.plain, c.part.type)) for c in layout.state]
+        return _finalised(layout, rows.group(_keys(layout), [(ROWS, tree("COUNT(*)")), *state]))
+    groups = rows.group(_keys(layout), [(m.name, m.function) for m in layout.measures])
+    return groups.select(_stored_columns(layout))
 
 
-def _partials(layout: Layout) -> list[str]:
+def _partials(layout: Layout) -> list[Named]:
     """What a change adds to a group: a number of rows, and the state columns."""
-    state = [
-        f"CAST({c.part.partial} AS {c.part.partial_type or c.part.type}) AS {quoted(c.stored)}" for c in layout.state
-    ]
-    return [f"COALESCE(SUM({WEIGHT}), 0L) AS {ROWS}", *state]
+    state = [(c.stored, cast(c.part.partial, c.part.partial_type or c.part.type)) for c in layout.state]
+    return [(ROWS, tree(f"COALESCE(SUM({WEIGHT}), 0L)")), *state]
 
 
-def _stored_columns(layout: Layout) -> dict[str, str]:
+def _stored_columns(layout: Layout) -> list[Named]:
     """The table's columns over keys, measures and (as ``__s0``, ..) state."""
-    columns = {name: f"{render(e)} AS {quoted(name)}" for name, e in layout.node.outputs}
+    found = dict(layout.node.outputs)
     for name, _, stored in layout.keys:
-        columns.setdefault(stored, f"{name} AS {quoted(stored)}")
+        found.setdefault(stored, column(name))
     for i, stored in enumerate(_state_names(layout)):
-        columns.setdefault(stored, f"__s{i} AS {quoted(stored)}")
-    return columns
+        found.setdefault(stored, column(f"__s{i}"))
+    return [(name, found[name]) for name in layout.stored]
 
 
 def _state_names(layout: Layout) -> list[str]:
     return [ROWS, *(c.stored for c in layout.state)]
 
 
-def _finalised(layout: Layout, groups: DataFrame) -> DataFrame:
+def _finalised(layout: Layout, groups: Frame) -> Frame:
     """Stored columns from keys and state: measures get their values, then the outputs are projected."""
-    columns = _stored_columns(layout)
-    return select(select(groups, *_values(layout)), *[columns[name] for name in layout.stored])
+    return groups.select(_values(layout)).select(_stored_columns(layout))
 
 
-def _values(layout: Layout) -> list[str]:
+def _values(layout: Layout) -> list[Named]:
     """Keys, the measures' values, and the state as ``__s0``, .."""
-    values = [f"{m.value()} AS {m.name}" for m in layout.measures]
-    return [*_keys(layout), *values, *(f"{quoted(name)} AS __s{i}" for i, name in enumerate(_state_names(layout)))]
+    values = [(m.name, m.value) for m in layout.measures]
+    state = [(f"__s{i}", column(name)) for i, name in enumerate(_state_names(layout))]
+    return [*columns(_keys(layout)), *values, *state]
 
 
 # -- by merging -------------------------------------------------------------------------------------------------------
 
 
-def _merge(
-    layout: Layout, context: Context, known_change: _Change, stored: Stored, materializer: Materializer
-) -> Materialized:
-    change = known_change.rows
+def _merge(layout: Layout, context: Context, known_change: _Change, stored: Stored) -> Frame:
+    change, names = known_change.rows, {stored_as: name for name, _, stored_as in layout.keys}
     extremes = _extremes(layout, change)
     partials = _partials_of(layout, change, extremes)
-    few = change.small or change.few
+    few = change.frame.size.on_driver
     beside = LOCATED if few and stored.worth_locating else ()
-    near = stored.within(known_change.reach, {stored_as: name for name, _, stored_as in layout.keys}) if few else stored
-    if few and near.tiny and not is_local(change.frame):
-        before = _under_keys(layout, near.located if beside else near.frame)
-        merged = _merged(layout, partials, before, extremes, beside, one=change.small)
-        result = materializer.materialize(merged.frame, few=True, little=change.little and near.light)
+    near = stored.within(known_change.reach, names) if few else stored
+    if few and near.expected <= limits.NEARBY_ROWS and change.frame.rows() is None:
+        before = _under_keys(layout, near.read(located=bool(beside)))
+        result = _merged(layout, partials, before, extremes, beside)
+        result = context.keep(result.expecting(replace(change.frame.size.guess(), read=result.size.read)))
     else:
-        known = materializer.materialize(partials.frame, few=few, little=change.little)
-        groups = Touched(known, tuple(_keys(layout)))
-        if layout.keys:
-            stored = stored.near(groups.keys.table, {stored_as: name for name, _, stored_as in layout.keys})
-        table = stored.located if beside else stored.frame
-        before = groups.of(_under_keys(layout, table), many=not stored.small) if layout.keys else table
-        merged = _merged(layout, Query.of(known.frame), before, extremes, beside, one=known.local and stored.small)
-        result = materializer.materialize(merged.frame, few=known.local, little=known.little and stored.light)
-    if (extremes or _wide(layout)) and result.any(_STALE):
-        stale = Touched(_stale_groups(layout, result), tuple(_keys(layout))) if layout.keys else None
-        anew = _from_child(layout, context, stale)
-        new = select(anew.frame, "*", *(f"NULL AS {name}" for name in beside)) if beside else anew.frame
-        total = add([result.frame.drop(_STALE), weighted(new, 1)])
-        change_of = consolidate(total, small=result.local and anew.small, beside=beside)
-        result = materializer.materialize(change_of, few=result.local, little=result.little and anew.light)
-    else:
-        result = result.without(_STALE)
-    return result.placed(stored.snapshot) if beside else result
+        partials = context.keep(partials)
+        groups = Touched(partials, tuple(_keys(layout)), partials.rows())
+        table = (stored.near(groups.table, names) if layout.keys else stored).read(located=bool(beside))
+        before = groups.of(_under_keys(layout, table)) if layout.keys else table
+        result = _merged(layout, partials, before, extremes, beside)
+        size = replace(partials.size.guess(), read=result.size.read) if groups.few else result.size
+        result = context.keep(result.expecting(size))
+    if (extremes or _wide(layout)) and result.any(column(_STALE)):
+        return _with_stale(layout, context, result, beside)
+    return result.only([name for name in result.columns if name != _STALE])
+
+
+def _with_stale(layout: Layout, context: Context, result: Frame, beside: Sequence[str]) -> Frame:
+    """The change with the new rows of groups that could not be merged."""
+    groups = _stale_groups(layout, result) if layout.keys else None
+    anew = _from_child(layout, context, groups)
+    new = anew.select([*columns(anew.columns), *((name, exp.Null()) for name in beside)]) if beside else anew
+    merged = result.only([name for name in result.columns if name != _STALE])
+    total = add([merged, weighted(new, 1)]).consolidated(beside)
+    return context.keep(total.expecting((merged.size + anew.size).guess() if result.rows() is not None else total.size))
 
 
 def _extremes(layout: Layout, change: Delta) -> list[MeasureLayout]:
@@ -200,8 +193,8 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
     if not all(isinstance(op, Scan | Project | Filter) for op in below):
         return False
     rows = sum(context.count(op) for op in below if isinstance(op, Scan))
-    group = rows / max(stored.snapshot.rows, 1)
-    touched_rows = min(change.most, stored.snapshot.rows) * group
+    group = rows / max(stored.count, 1)
+    touched_rows = min(change.most, stored.count) * group
     if change.most * len(extremes) < 2 * group:
         return False
     keys = {name: e for name, e, _ in layout.keys}
@@ -211,96 +204,107 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
     return touched_rows <= limits.LOOKED_UP_GROUP_ROWS or 2 * len(extremes) >= group
 
 
-def _stale_groups(layout: Layout, result: Materialized) -> Materialized:
+def _stale_groups(layout: Layout, result: Frame) -> Touched:
     """The keys of the groups that must be recomputed, under their internal names."""
-    names = {name: stored for name, _, stored in layout.keys}
-    frame = select(result.frame.where(_STALE), *[f"{quoted(stored)} AS {name}" for name, stored in names.items()])
-    if result.table is None:
-        return Materialized(frame, None)
-    rows = result.table.filter(result.table.column(_STALE))
-    return Materialized(frame, pa.table({name: rows.column(stored) for name, stored in names.items()}))
+    keys = result.where(column(_STALE)).select([(name, column(stored)) for name, _, stored in layout.keys])
+    return Touched(keys, tuple(_keys(layout)), keys.rows())
 
 
-def _under_keys(layout: Layout, table: DataFrame) -> DataFrame:
+def _under_keys(layout: Layout, table: Frame) -> Frame:
     """The table with its keys under their internal names too."""
-    return select(table, "*", *[f"{quoted(stored)} AS {name}" for name, _, stored in layout.keys])
+    return table.select([*columns(table.columns), *((name, column(stored)) for name, _, stored in layout.keys)])
 
 
-def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> Query:
+def _partials_of(layout: Layout, change: Delta, extremes: Sequence[MeasureLayout]) -> Frame:
     """The change by group: what it adds to the state, and the extremes of what it removes."""
-    rows = Query.of(change.frame if change.append_only else consolidate(change.frame, small=change.small))
-    texts = _partials(layout) + [_removed(m) for m in extremes]
-    texts += [f"{m.accumulator.spilled} AS __spilled_{m.name}" for m in _wide(layout) if m.accumulator]
-    texts.append(f"{'0L' if change.append_only else f'COALESCE(SUM(IF({WEIGHT} < 0, {WEIGHT}, 0L)), 0L)'} AS {_GONE}")
-    return (rows.in_one() if change.small else rows).grouped(_keys(layout), texts)
+    rows = change.frame if change.append_only else change.frame.consolidated()
+    measures = _partials(layout) + [_removed(m) for m in extremes]
+    for m in _wide(layout):
+        assert m.accumulator is not None
+        assert m.accumulator.spilled is not None
+        measures.append((f"__spilled_{m.name}", m.accumulator.spilled))
+    gone = "0L" if change.append_only else f"COALESCE(SUM(IF({WEIGHT} < 0, {WEIGHT}, 0L)), 0L)"
+    return rows.group(_keys(layout), [*measures, (_GONE, tree(gone))])
 
 
 def _merged(
-    layout: Layout,
-    partials: Query,
-    before: DataFrame,
-    extremes: Sequence[MeasureLayout],
-    beside: Sequence[str],
-    *,
-    one: bool,
-) -> Query:
+    layout: Layout, partials: Frame, before: Frame, extremes: Sequence[MeasureLayout], beside: Sequence[str]
+) -> Frame:
     """The rows of the groups that change: the old with weight -1, the new with +1; stale ones get no new row here.
 
     Columns ``beside`` of the old rows go with them.
     """
-    state = _state_names(layout)
-    old = f"STRUCT({', '.join(map(quoted, [*layout.stored, *beside]))}) AS {_OLD}"
-    types = before.schema
-    spilled = [f"__spilled_{m.name}" for m in _wide(layout)]
-    removed = [*(f"__removed_{m.name}" for m in extremes), *spilled]
-    changes = partials.select(*_keys(layout), *map(quoted, state), f"NULL AS {_OLD}", *removed, _GONE)
-    present = Query.of(before).select(
-        *_keys(layout), *map(quoted, state), old, *(f"NULL AS {name}" for name in removed), f"0L AS {_GONE}"
-    )
-    both = changes.followed_by(present)
-    merges = [f"COALESCE(SUM({ROWS}), 0L) AS {ROWS}"]
-    merges += [f"CAST({c.part.merge}({quoted(c.stored)}) AS {c.part.type}) AS {quoted(c.stored)}" for c in layout.state]
-    for m in extremes:
-        value = quoted(m.state[0].stored)
-        merges.append(f"{_kind(m)}(IF({_OLD} IS NULL, {value}, NULL)) AS __added_{m.name}")
-        merges.append(f"{_kind(m)}(__removed_{m.name}) AS __removed_{m.name}")
-    merges += [f"COALESCE(SUM({name}), 0L) AS {name}" for name in spilled]
-    merges += [f"FIRST({_OLD}, true) AS {_OLD}", f"COUNT({_OLD}) AS {_STORED}", f"SUM({_GONE}) AS {_GONE}"]
-    same = " AND ".join(
-        f"{identity_of(quoted(name), types[name].dataType)} <=> "
-        f"{identity_of(f'{_OLD}.{quoted(name)}', types[name].dataType)}"
-        for name in state
-    )
-    groups = (both.in_one() if one else both).grouped(_keys(layout), merges)
+    names = _state_names(layout)
+    groups = _both(layout, partials, before, extremes, beside).group(_keys(layout), _merges(layout, extremes))
     groups = groups.sound(_is_sound(layout, extremes), "a group is not stored as its rows were before the change")
     # A removed extreme may leave the merged state as it was: whether a group is stale is asked before it is left out.
-    marked = groups.select(*_keys(layout), *map(quoted, state), _OLD, f"{_stale(layout, extremes)} AS {_STALE}")
-    changed = marked.where(f"{_STALE} OR {_OLD} IS NULL OR NOT ({same})")
-    exists = f"{ROWS} > 0 AND NOT {_STALE}" if layout.keys else f"NOT {_STALE}"
-    columns = _stored_columns(layout)
-    was = [f"{_OLD}.{quoted(name)} AS {quoted(name)}" for name in layout.stored]
-    now = [columns[name] for name in layout.stored]
-    places, nowhere = [f"{_OLD}.{name} AS {name}" for name in beside], [f"NULL AS {name}" for name in beside]
-    valued = changed.select(*_values(layout), ROWS, _OLD, _STALE)
-    return valued.each(
-        (f"{_OLD} IS NOT NULL", [*was, f"-1L AS {WEIGHT}", _STALE, *places]),
-        (exists, [*now, f"1L AS {WEIGHT}", _STALE, *nowhere]),
+    stale = (_STALE, _stale(layout, extremes))
+    marked = groups.select([*columns(_keys(layout)), *columns(names), *columns([_OLD]), stale])
+    alike = all_of(same(column(name), column(name, _OLD)) for name in names)
+    changed = marked.where(tree(f"{_STALE} OR {_OLD} IS NULL OR NOT s", s=alike))
+    exists = tree(f"{ROWS} > 0 AND NOT {_STALE}" if layout.keys else f"NOT {_STALE}")
+    was: list[Named] = [(name, column(name, _OLD)) for name in layout.stored]
+    places: list[Named] = [(name, column(name, _OLD)) for name in beside]
+    nowhere: list[Named] = [(name, exp.Null()) for name in beside]
+    mark = columns([_STALE])
+    return changed.select([*_values(layout), *columns([ROWS, _OLD, _STALE])]).each(
+        [
+            (tree(f"{_OLD} IS NOT NULL"), [*was, (WEIGHT, whole_number(-1)), *mark, *places]),
+            (exists, [*_stored_columns(layout), (WEIGHT, whole_number(1)), *mark, *nowhere]),
+        ]
     )
 
 
-def _is_sound(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
+def _both(
+    layout: Layout, partials: Frame, before: Frame, extremes: Sequence[MeasureLayout], beside: Sequence[str]
+) -> Frame:
+    """What the change adds to each group, and the group as it is stored, as rows of the same columns."""
+    names = [*_keys(layout), *_state_names(layout)]
+    removed = [f"__removed_{m.name}" for m in extremes] + [f"__spilled_{m.name}" for m in _wide(layout)]
+    changes = partials.select([*columns(names), (_OLD, exp.Null()), *columns([*removed, _GONE])])
+    old = struct(columns([*layout.stored, *beside]))
+    none: list[Named] = [(name, exp.Null()) for name in removed]
+    present = before.select([*columns(names), (_OLD, old), *none, (_GONE, whole_number(0))])
+    return changes.union(present)
+
+
+def _merges(layout: Layout, extremes: Sequence[MeasureLayout]) -> list[Named]:
+    """What becomes of the rows of a group."""
+    merges: list[Named] = [(ROWS, tree(f"COALESCE(SUM({ROWS}), 0L)"))]
+    merges += [(c.stored, cast(tree(f"{c.part.merge}(x)", x=column(c.stored)), c.part.type)) for c in layout.state]
+    for m in extremes:
+        added = tree(f"{_kind(m)}(IF({_OLD} IS NULL, x, NULL))", x=column(m.state[0].stored))
+        merges.append((f"__added_{m.name}", added))
+        merges.append((f"__removed_{m.name}", tree(f"{_kind(m)}(x)", x=column(f"__removed_{m.name}"))))
+    for m in _wide(layout):
+        merges.append((f"__spilled_{m.name}", tree("COALESCE(SUM(x), 0L)", x=column(f"__spilled_{m.name}"))))
+    counted = [(_OLD, f"FIRST({_OLD}, true)"), (_STORED, f"COUNT({_OLD})"), (_GONE, f"SUM({_GONE})")]
+    return merges + [(name, tree(text)) for name, text in counted]
+
+
+def _is_sound(layout: Layout, extremes: Sequence[MeasureLayout]) -> exp.Expr:
     """Whether a group's stored state can be that of the rows that the change found there.
 
     There is at most one, of as many rows as are removed at least; no number of rows goes below zero; and no value that
     is removed lies beyond the stored extreme.
     """
-    conditions = [f"{_STORED} {'<=' if layout.keys else '='} 1", f"COALESCE({_OLD}.{ROWS}, 0L) + {_GONE} >= 0"]
-    conditions += [f"{quoted(c.stored)} >= 0" for c in layout.state if c.part.counts]
+    conditions = [
+        tree(f"{_STORED} {'<=' if layout.keys else '='} 1"),
+        tree(f"COALESCE({_OLD}.{ROWS}, 0L) + {_GONE} >= 0"),
+        *(tree("x >= 0", x=column(c.stored)) for c in layout.state if c.part.counts),
+    ]
     for m in extremes:
-        removed, old = f"__removed_{m.name}", f"{_OLD}.{quoted(m.state[0].stored)}"
         within = ">=" if _kind(m) == "MIN" else "<="
-        conditions.append(f"COALESCE({removed} {within} {old}, {removed} IS NULL)")
-    return " AND ".join(f"({condition})" for condition in conditions)
+        conditions.append(tree(f"COALESCE(removed {within} old, removed IS NULL)", **_ends(m)))
+    return all_of(conditions)
+
+
+def _ends(measure: MeasureLayout) -> dict[str, exp.Expr]:
+    """The extremes of a group: what was removed, what was added, what was stored."""
+    return {
+        "removed": column(f"__removed_{measure.name}"), "added": column(f"__added_{measure.name}"),
+        "old": column(measure.state[0].stored, _OLD),
+    }  # fmt: skip
 
 
 def _kind(measure: MeasureLayout) -> str:
@@ -308,14 +312,14 @@ def _kind(measure: MeasureLayout) -> str:
     return measure.state[0].part.merge
 
 
-def _removed(measure: MeasureLayout) -> str:
+def _removed(measure: MeasureLayout) -> Named:
     assert measure.accumulator is not None
     assert measure.accumulator.removed is not None
     part = measure.accumulator.removed
-    return f"CAST({part.partial} AS {part.type}) AS __removed_{measure.name}"
+    return f"__removed_{measure.name}", cast(part.partial, part.type)
 
 
-def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
+def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> exp.Expr:
     """Whether a group must be recomputed.
 
     Its extreme may have been removed and nothing as extreme came in, or a changed value was too large to be added up,
@@ -323,30 +327,30 @@ def _stale(layout: Layout, extremes: Sequence[MeasureLayout]) -> str:
     """
     conditions = []
     for m in extremes:
-        removed, added, old = f"__removed_{m.name}", f"__added_{m.name}", f"{_OLD}.{quoted(m.state[0].stored)}"
         reaches, short = ("<=", ">") if _kind(m) == "MIN" else (">=", "<")
         if "float" in m.state[0].part.type or "double" in m.state[0].part.type:
             short += "="  # 0.0 does not stand in for -0.0, though they are equal
-        conditions.append(f"({removed} {reaches} {old} AND ({added} IS NULL OR {added} {short} {removed}))")
+        lost = f"removed {reaches} old AND (added IS NULL OR added {short} removed)"
+        conditions.append(tree(lost, **_ends(m)))
     for m in _wide(layout):
-        conditions += [f"__spilled_{m.name} > 0", _overflowed(m, ""), _overflowed(m, f"{_OLD}.")]
+        conditions.append(tree("x > 0", x=column(f"__spilled_{m.name}")))
+        conditions += [_overflowed(m, None), _overflowed(m, _OLD)]
     if not conditions:
-        return "false"
+        return exp.Boolean(this=False)
     # A group without rows goes; but the one group of an aggregate without keys stays and must lose its extreme.
-    exists = f" AND {ROWS} > 0" if layout.keys else ""
-    return f"COALESCE({' OR '.join(conditions)}, false){exists}"
+    return tree(f"COALESCE(c, false){f' AND {ROWS} > 0' if layout.keys else ''}", c=any_of(conditions))
 
 
-def _overflowed(measure: MeasureLayout, of: str) -> str:
+def _overflowed(measure: MeasureLayout, of: str | None) -> exp.Expr:
     """Whether a sum is NULL though there are values; of the merged state, or of the old row."""
-    stored = {c.part.suffix: f"{of}{quoted(c.stored)}" for c in measure.state}
-    return f"({stored['sum']} IS NULL AND {stored['count']} > 0)"
+    stored = {f"s_{c.part.suffix}": column(c.stored, of) for c in measure.state}
+    return tree("s_sum IS NULL AND s_count > 0", **stored)
 
 
 # -- by recomputing groups --------------------------------------------------------------------------------------------
 
 
-def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Rows:
+def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Frame:
     """These groups (all without) computed anew from the child after the epoch."""
     child, keys = _body(layout).child, {name: e for name, e, _ in layout.keys}
     if groups is not None:
@@ -356,15 +360,12 @@ def _from_child(layout: Layout, context: Context, groups: Touched | None) -> Row
     frame = rows.frame if groups is None else groups.bounded(rows.frame, keys)
     narrow = _arguments(layout, frame, *([WEIGHT] if rows.weighted else []))
     if groups is not None:
-        narrow = groups.matching(narrow, many=not rows.small)
-    plain = plain_rows(replace(rows, frame=narrow))
-    return Rows(_grouped(layout, plain, small=rows.small), small=rows.small, light=rows.light)
+        narrow = groups.matching(narrow)
+    return _grouped(layout, plain_rows(ZSet(narrow, rows.weighted)))
 
 
-def _recompute(
-    layout: Layout, context: Context, change: _Change, stored: Stored, materializer: Materializer
-) -> Materialized:
+def _recompute(layout: Layout, context: Context, change: _Change, stored: Stored) -> Frame:
     keyed = Keyed(layout.node, tuple((name, table_name) for name, _, table_name in layout.keys), layout.stored)
-    groups = touched(change.rows, keyed.names, materializer, change.reach, change.values)
+    groups = touched(change.rows, keyed.names, context.keep, change.reach, change.values)
     anew = _from_child(layout, context, groups)
-    return replaced(keyed, stored, groups, anew, materializer, change.rows)
+    return replaced(keyed, context, stored, groups, anew, change.rows)

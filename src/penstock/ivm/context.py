@@ -1,16 +1,16 @@
-"""What a rule may ask for: the change of an input, and an input before and after the epoch."""
+"""What a rule may ask for: the change of an input, an input before and after the epoch, and the node's own table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from penstock.frames.zset import Delta, Rows
-from penstock.ivm.materialize import Materialized
-from penstock.plan.operators import Scan
-from penstock.storage.lookup import Anywhere
+from penstock.frames.frame import Frame
+from penstock.frames.keys import Anywhere
+from penstock.frames.zset import Delta, ZSet
+from penstock.plan.operators import Scan, Values
 
 Moment = Literal["pre", "post"]
 
@@ -21,8 +21,11 @@ class Context(Protocol):
     def delta(self, scan: Scan) -> Delta | None:
         """The input's change; None when it is known to be empty."""
 
-    def read(self, scan: Scan, moment: Moment) -> Rows:
+    def read(self, scan: Scan, moment: Moment) -> ZSet:
         """The input at a moment."""
+
+    def given(self, values: Values) -> ZSet:
+        """Rows that stand in the query."""
 
     def count(self, scan: Scan) -> int:
         """About how many rows the input has after the epoch."""
@@ -41,8 +44,33 @@ class Context(Protocol):
     def watermark(self, moment: Moment) -> int | None:
         """How far event time has come for the node, in microseconds; None when that is not known."""
 
-    def keep(self, frame: DataFrame, *, few: bool = False, little: bool = False) -> Materialized:
-        """A frame that is read more than once, or whose rows must be known, computed once.
+    def keep(self, frame: Frame) -> Frame:
+        """A frame that is read more than once, or whose rows must be known, computed once."""
 
-        ``few`` rows are expected; ``little`` is read for them.
-        """
+
+class Stored(Protocol):
+    """A node's own table before the epoch, or such of its rows as are of interest; others may be among them."""
+
+    @property
+    def count(self) -> int:
+        """How many rows the table has, of interest or not."""
+
+    @property
+    def expected(self) -> int:
+        """About how many rows are of interest."""
+
+    @property
+    def worth_locating(self) -> bool:
+        """Whether it helps to know where the rows lie that go: a small table is written anew."""
+
+    def read(self, *, located: bool = False) -> Frame:
+        """The rows of interest, maybe with their places."""
+
+    def near(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored:
+        """The rows that may have one of these keys; ``columns``: of the table, and which of the keys each is."""
+
+    def within(self, reach: pa.Table | None, columns: Mapping[str, str]) -> Stored:
+        """The rows between the least and the greatest key."""
+
+    def looked_up(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored | None:
+        """The rows of interest that have one of these keys, if they can be found without Spark."""

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.frames.zset import Delta, Rows, add, with_weight
+from sqlglot import exp
+
+from penstock.frames.zset import Delta, ZSet, add, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.plan.operators import Ended, render
+from penstock.plan.operators import Ended
 from penstock.sql import emission
+from penstock.sql.trees import tree
 
 
-def evaluate(op: Ended, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Ended, context: Context, moment: Moment) -> ZSet:
     rows = rules.evaluate(op.child, context, moment)
     return replace(rows, frame=rows.frame.where(_condition(op, context.watermark(moment))))
 
@@ -31,16 +34,15 @@ def delta(op: Ended, context: Context) -> Delta | None:
         stored = rules.evaluate(op.child, context, "pre")
         waited = stored.frame.where(shown)
         if before is not None:
-            waited = waited.where(f"NOT ({_condition(op, before)})")
+            waited = waited.where(tree("NOT c", c=_condition(op, before)))
         parts.append(with_weight(replace(stored, frame=waited)))
     if not parts:
         return None
     if not released:
         assert change is not None
         return replace(change, frame=parts[0])
-    append_only = change is None or change.append_only
-    return Delta(add(parts), append_only=append_only, few=change is None or change.small or change.few)
+    return Delta(add(parts), append_only=change is None or change.append_only)
 
 
-def _condition(op: Ended, watermark: int | None) -> str:
-    return emission.at(render(op.condition), watermark)
+def _condition(op: Ended, watermark: int | None) -> exp.Expr:
+    return emission.passed(op.condition, watermark)

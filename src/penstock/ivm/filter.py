@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.frames.zset import Delta, Rows
+from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.plan.operators import Filter, render
+from penstock.plan.operators import Filter
 
 
-def evaluate(op: Filter, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Filter, context: Context, moment: Moment) -> ZSet:
     rows = rules.evaluate(op.child, context, moment)
-    return replace(rows, frame=rows.frame.where(render(op.condition)))
+    return replace(rows, frame=rows.frame.where(op.condition))
 
 
 def delta(op: Filter, context: Context) -> Delta | None:
     change = rules.delta(op.child, context)
-    return None if change is None else replace(change, frame=change.frame.where(render(op.condition)))
+    return None if change is None else replace(change, frame=change.frame.where(op.condition))

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
-
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, Delta, Rows
+from penstock.frames.frame import Frame
+from penstock.frames.names import WEIGHT
+from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.plan.operators import Generate, render
+from penstock.plan.operators import Generate
 
 
-def evaluate(op: Generate, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Generate, context: Context, moment: Moment) -> ZSet:
     rows = rules.evaluate(op.child, context, moment)
     return replace(rows, frame=_generated(op, rows.frame, weighted=rows.weighted))
 
@@ -28,6 +27,6 @@ def delta(op: Generate, context: Context) -> Delta | None:
     return None if change is None else replace(change, frame=_generated(op, change.frame, weighted=True))
 
 
-def _generated(op: Generate, frame: DataFrame, *, weighted: bool) -> DataFrame:
-    names = op.outputs[0] if len(op.outputs) == 1 else f"({', '.join(op.outputs)})"
-    return select(frame, *op.child.columns, *([WEIGHT] if weighted else []), f"{render(op.generator)} AS {names}")
+def _generated(op: Generate, frame: Frame, *, weighted: bool) -> Frame:
+    kept = [*op.child.columns, *([WEIGHT] if weighted else [])]
+    return frame.generate(op.generator, op.outputs, kept).only([*op.columns, *([WEIGHT] if weighted else [])])

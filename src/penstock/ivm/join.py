@@ -13,20 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from penstock.frames import limits
-from penstock.frames.spark.frame import join as joined
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, Delta, Rows, add
+from penstock.frames.frame import Frame
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.zset import Delta, ZSet, add
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
-from penstock.plan.operators import Join, Operator, Scan, names_in, render, walk
+from penstock.plan.operators import Join, Operator, Scan, names_in, walk
+from penstock.sql.trees import column, columns, product
 
 
-def evaluate(op: Join, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Join, context: Context, moment: Moment) -> ZSet:
     start = rules.evaluate(op.inputs[0], context, moment)
     return _Term(op, start, [_Input(child, context, moment) for child in op.inputs[1:]]).joined()
 
@@ -42,16 +43,11 @@ def delta(op: Join, context: Context) -> Delta | None:
             for j, child in enumerate(op.inputs)
             if j != i
         ]
-        terms.append(_Term(op, Rows(change.frame, weighted=True), others, change, context).joined())
+        terms.append(_Term(op, ZSet(change.frame, weighted=True), others, change, context).joined())
     present = [change for change in changes if change is not None]
     if not present:
         return None
-    return Delta(
-        add([term.frame for term in terms]),
-        append_only=all(change.append_only for change in present),
-        few=all(change.small or change.few for change in present),
-        little=all(term.light for term in terms),
-    )
+    return Delta(add([term.frame for term in terms]), append_only=all(change.append_only for change in present))
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class _Input:
     context: Context
     moment: Moment
 
-    def rows(self) -> Rows:
+    def rows(self) -> ZSet:
         return rules.evaluate(self.operator, self.context, self.moment)
 
     @property
@@ -71,23 +67,23 @@ class _Input:
         scans = [op for op in walk(self.operator) if isinstance(op, Scan)]
         return any(self.context.count(scan) > limits.SMALL_TABLE_ROWS for scan in scans)
 
-    def joining(self, known: pa.Table | None, conditions: Sequence[exp.Expr]) -> Rows:
+    def joining(self, known: pa.Table | None, conditions: Sequence[exp.Expr]) -> ZSet:
         """Of a large input, the rows that can be joined to the known ones, and maybe others."""
         equal = joined_by(known, conditions, self.operator)
         keys = sought(self.operator, known, equal, utc=self.context.utc)
         near = self.rows() if keys is None else replace(self, context=self.context.near(None, keys)).rows()
-        return near if near.small else replace(near, frame=joining(near.frame, known, conditions))
+        return near if near.frame.size.in_one_task else replace(near, frame=joining(near.frame, known, conditions))
 
 
 class _Term:
     """One product: the others are joined to the start one by one, each condition applied as soon as it can be.
 
-    From a small change on, what is joined so far is taken to be few rows: it is broadcast, and before it meets a large
-    input it is computed, so that its keys can bound what is read of that.
+    From a change on the driver on, what is joined so far is taken to be few rows: it is sent to all executors, and
+    before it meets a large input it is computed, so that its keys can bound what is read of that.
     """
 
     def __init__(
-        self, op: Join, start: Rows, others: Sequence[_Input], change: Delta | None = None,
+        self, op: Join, start: ZSet, others: Sequence[_Input], change: Delta | None = None,
         context: Context | None = None,
     ):  # fmt: skip
         self._columns = list(op.columns)
@@ -96,18 +92,16 @@ class _Term:
         self._frame, weighted = _numbered(start, 0)
         self._weights = [_weight(0)] if weighted else []
         self._known = {c for c in self._frame.columns if c != _weight(0)}
-        self._context = context if change is not None and change.small else None
-        self._local = change.known if change is not None else None
-        self._small = start.small and change is None
-        self._light = start.light if change is None else change.little
+        self._context = context if change is not None and change.frame.size.surely_on_driver else None
+        self._rows = change.known if change is not None else None
 
-    def joined(self) -> Rows:
+    def joined(self) -> ZSet:
         for number in range(1, len(self._others) + 1):
             self._join(self._others.pop(_next_input(self._others, self._known, self._pending)), number)
         if not self._weights:
-            return Rows(self._frame.select(*self._columns), small=self._small, light=self._light)
-        product = f"{' * '.join(self._weights)} AS {WEIGHT}"
-        return Rows(select(self._frame, *self._columns, product), weighted=True, small=self._small, light=self._light)
+            return ZSet(self._frame.only(self._columns))
+        weight = product(column(name) for name in self._weights)
+        return ZSet(self._frame.select([*columns(self._columns), (WEIGHT, weight)]), weighted=True)
 
     def _join(self, other: _Input, number: int) -> None:
         self._known |= set(other.operator.columns)
@@ -115,34 +109,33 @@ class _Term:
         self._pending = [(condition, names) for condition, names in self._pending if not names <= self._known]
         equal = any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in ready)
         rows = other.joining(self._rows_so_far(), ready) if equal and other.large else other.rows()
-        self._small = self._small and rows.small and equal  # else the product of few rows may be many
-        self._light = self._light and rows.light and equal
         frame, weighted = _numbered(rows, number)
-        on = " AND ".join(f"({render(c)})" for c in ready) or "true"
-        self._frame = joined(self._frame, frame, on, sent="left" if self._context is not None else "")
+        self._frame = self._frame.join(frame, ready, few=self._context is not None)
+        if not equal:  # the product of few rows may be many
+            self._frame = self._frame.expecting(self._frame.size if self._context is not None else UNKNOWN)
         self._weights += [_weight(number)] if weighted else []
-        self._local = None
+        self._rows = None
 
     def _rows_so_far(self) -> pa.Table | None:
-        """What is joined so far, computed; None when it is not small."""
-        if self._context is None or self._local is not None:
-            return self._local
-        kept = self._context.keep(self._frame, few=True, little=self._light)
-        self._frame = kept.frame
-        if not kept.local:
+        """What is joined so far, computed; None when that is not on the driver."""
+        if self._context is None or self._rows is not None:
+            return self._rows
+        self._frame = self._context.keep(self._frame)
+        found = self._frame.rows()
+        if found is None:
             self._context = None
-        return kept.table
+        return found
 
 
 def _weight(number: int) -> str:
     return f"__weight{number}"
 
 
-def _numbered(rows: Rows, number: int) -> tuple[DataFrame, bool]:
+def _numbered(rows: ZSet, number: int) -> tuple[Frame, bool]:
     """The frame with its weight under a name of its own, since both sides of a join may have one."""
     if not rows.weighted:
         return rows.frame, False
-    return rows.frame.withColumnRenamed(WEIGHT, _weight(number)), True
+    return rows.frame.renamed({WEIGHT: _weight(number)}), True
 
 
 def _next_input(others: list[_Input], known: set[str], pending: list[tuple[exp.Expr, set[str]]]) -> int:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, Delta, Rows
+from penstock.frames.names import WEIGHT
+from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
-from penstock.plan.operators import CHANGE, Late, render
+from penstock.plan.operators import CHANGE, Late
+from penstock.sql.trees import column, columns, tree, whole_number
 
 
-def evaluate(op: Late, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Late, context: Context, moment: Moment) -> ZSet:
     rows = rules.evaluate(op.child, context, moment)
-    return replace(rows, frame=select(rows.frame.where("false"), "*", f"0L AS {CHANGE}"))
+    frame = rows.frame.nothing()
+    return replace(rows, frame=frame.select([*columns(frame.columns), (CHANGE, whole_number(0))]))
 
 
 def delta(op: Late, context: Context) -> Delta | None:
@@ -26,6 +28,6 @@ def delta(op: Late, context: Context) -> Delta | None:
     passed = context.watermark("pre")
     if change is None or passed is None:
         return None
-    late = change.frame.where(f"{render(op.at)} < TIMESTAMP_MICROS({passed - op.allowed})")
-    rows = select(late, *op.child.columns, f"{WEIGHT} AS {CHANGE}", f"1L AS {WEIGHT}")
-    return replace(change, frame=rows, append_only=True, table=None, known=None)
+    late = change.frame.where(tree("t < TIMESTAMP_MICROS(n)", t=op.at, n=whole_number(passed - op.allowed)))
+    beside = [(CHANGE, column(WEIGHT)), (WEIGHT, whole_number(1))]
+    return Delta(late.select([*columns(op.child.columns), *beside]), append_only=True)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
 from penstock.ivm.accumulators import ROWS, Accumulator, Part, choose
 from penstock.plan.nodes import NodePlan
-from penstock.plan.operators import Aggregate, Distinct, column, render
+from penstock.plan.operators import Aggregate, Distinct
+from penstock.plan.operators import column as internal
+from penstock.sql.trees import column, tree
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,17 @@ class MeasureLayout:
     accumulator: Accumulator | None
     state: tuple[StateColumn, ...]
 
-    def value(self) -> str:
+    @cached_property
+    def value(self) -> exp.Expr:
         """The measure's value over the stored state columns."""
         assert self.accumulator is not None
-        names = {c.part.suffix: f"`{c.stored}`" for c in self.state}
-        return self.accumulator.value.format(rows=ROWS, **names)
+        state = {f"s_{c.part.suffix}": column(c.stored) for c in self.state}
+        return tree(self.accumulator.value, s_rows=column(ROWS), **state)
 
-    def argument_sql(self) -> str:
+    @cached_property
+    def argument_value(self) -> exp.Expr:
         argument = argument_of(self.function)
-        return "1" if argument is None else render(argument)
+        return exp.Literal.number(1) if argument is None else argument
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def as_aggregate(body: Aggregate | Distinct) -> Aggregate:
     """DISTINCT is a GROUP BY of all columns with nothing measured."""
     if isinstance(body, Aggregate):
         return body
-    return Aggregate(body.child, tuple((name, column(name)) for name in body.columns), ())
+    return Aggregate(body.child, tuple((name, internal(name)) for name in body.columns), ())
 
 
 def layout_of(node: NodePlan, types: Mapping[str, str]) -> Layout:

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
-
-from penstock.frames.zset import Rows
+from penstock.frames.frame import Frame
+from penstock.frames.zset import ZSet
 from penstock.ivm import rules
-from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, Stored, replaced
-from penstock.ivm.materialize import Materialized, Materializer
+from penstock.ivm.context import Context, Moment, Stored
+from penstock.ivm.keyed import Keyed, replaced
 from penstock.ivm.touched import sought, touched
 from penstock.plan.operators import Operator, column
 
-Computed = Callable[[Rows], DataFrame]
+Computed = Callable[[ZSet], Frame]
 """The operator itself: its columns from the rows of its child."""
 
 
-def evaluate(layout: Keyed, child: Operator, computed: Computed, context: Context, moment: Moment) -> DataFrame:
+def evaluate(layout: Keyed, child: Operator, computed: Computed, context: Context, moment: Moment) -> Frame:
     """All rows at a moment, as the node's table stores them."""
     return layout.project(computed(rules.evaluate(child, context, moment)))
 
@@ -35,20 +33,19 @@ def delta(
     computed: Computed,
     context: Context,
     stored: Stored,
-    materializer: Materializer,
     *,
     every_row: bool = False,
-) -> Materialized | None:
+) -> Frame | None:
     """``every_row``: there is no row below without one here."""
     change = rules.delta(child, context)
     if change is None:
         return None
-    groups = touched(change, partition, materializer)
+    groups = touched(change, partition, context.keep)
     if groups is not None:
         places = {name: column(name) for name in partition}
         context = context.near(None, sought(child, groups.values, places, utc=context.utc))
     rows = rules.evaluate(child, context, "post")
     if groups is not None:
-        rows = replace(rows, frame=groups.of(rows.frame, many=not rows.small))
-    anew = Rows(layout.project(computed(rows)), small=rows.small, light=rows.light)
-    return replaced(layout, stored, groups, anew, materializer, change if every_row else None)
+        rows = replace(rows, frame=groups.of(rows.frame))
+    anew = layout.project(computed(rows))
+    return replaced(layout, context, stored, groups, anew, change if every_row else None)

@@ -7,12 +7,12 @@ reads:  the change
 
 from __future__ import annotations
 
-from penstock.frames.zset import Delta, Rows
+from penstock.frames.zset import Delta, ZSet
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Scan
 
 
-def evaluate(op: Scan, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Scan, context: Context, moment: Moment) -> ZSet:
     return context.read(op, moment)
 
 

@@ -11,44 +11,36 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import Rows, plain_rows
+from penstock.frames.frame import Frame
+from penstock.frames.zset import ZSet, plain_rows
 from penstock.ivm import partitions
-from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, Stored
-from penstock.ivm.materialize import Materialized, Materializer
-from penstock.plan.operators import Sessions, render
-from penstock.sql.dialect import quoted
+from penstock.ivm.context import Context, Moment, Stored
+from penstock.ivm.keyed import Keyed
+from penstock.plan.nodes import NodePlan
+from penstock.plan.operators import Sessions
+from penstock.sql.trees import tree
 
 
-def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
-    op = _body(layout)
+def layout(plan: NodePlan) -> Keyed:
+    return Keyed.of(plan, _body(plan).partition)
+
+
+def evaluate(layout: Keyed, context: Context, moment: Moment) -> Frame:
+    op = _body(layout.node)
     return partitions.evaluate(layout, op.child, partial(_computed, op), context, moment)
 
 
-def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
-    op = _body(layout)
-    return partitions.delta(layout, op.child, op.partition, partial(_computed, op), context, stored, materializer)
+def delta(layout: Keyed, context: Context, stored: Stored) -> Frame | None:
+    op = _body(layout.node)
+    return partitions.delta(layout, op.child, op.partition, partial(_computed, op), context, stored)
 
 
-def _body(layout: Keyed) -> Sessions:
-    body = layout.node.body
-    assert isinstance(body, Sessions)
-    return body
+def _body(plan: NodePlan) -> Sessions:
+    assert isinstance(plan.body, Sessions)
+    return plan.body
 
 
-def _computed(op: Sessions, rows: Rows) -> DataFrame:
+def _computed(op: Sessions, rows: ZSet) -> Frame:
     """The sessions of some rows: their keys under the names of the columns below too, and their measures."""
-    frame = plain_rows(rows)
-    frame = frame.coalesce(1) if rows.small else frame
     below = [name for name in op.partition if name not in {key for key, _ in op.keys}]
-    keys = [F.expr(render(e)).alias(name) for name, e in op.keys]
-    measures = [F.expr(render(e)).alias(name) for name, e in op.measures] or [F.count("*").alias("__count")]
-    groups = frame.groupBy(*below, *keys).agg(*measures)
-    # Spark marks the column, and would join sessions again wherever it is grouped by.
-    session = op.keys[-1][0]
-    plain = f"NAMED_STRUCT('start', {session}.start, 'end', {session}.`end`) AS {session}"
-    return select(groups, *[plain if name == session else quoted(name) for name in groups.columns])
+    return plain_rows(rows).sessions(below, op.keys, op.measures or [("__count", tree("COUNT(*)"))])

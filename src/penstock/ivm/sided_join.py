@@ -14,32 +14,33 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from penstock.frames.arrow.tables import loosened
-from penstock.frames.spark.frame import join, select
-from penstock.frames.zset import WEIGHT, Delta, Rows, add, consolidate, with_weight
+from penstock.frames.frame import Frame, How
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import UNKNOWN, Size
+from penstock.frames.zset import ADDED, Delta, ZSet, add, negated, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.ivm.touched import joined_by, joining, sought
-from penstock.plan.operators import Kind, Operator, SidedJoin, names_in, render
+from penstock.plan.operators import Kind, Operator, SidedJoin, names_in
+from penstock.sql.trees import column, columns, tree
 
 _RIGHT_WEIGHT = "__weight_of_right"
-_HOW = {"left": "left", "full": "full", "semi": "left_semi", "anti": "left_anti"}
+_HOW: dict[Kind, How] = {"left": "left", "full": "full", "semi": "left_semi", "anti": "left_anti"}
 
 
-def evaluate(op: SidedJoin, context: Context, moment: Moment) -> Rows:
+def evaluate(op: SidedJoin, context: Context, moment: Moment) -> ZSet:
     left, right = (rules.evaluate(side, context, moment) for side in (op.left, op.right))
     sides = _Sides(op.kind, op.left, op.right, op.conditions, op.mark)
     if op.kind == "full":
         left = _present(left)
-    frame = _joined(sides, with_weight(left) if left.weighted or right.weighted else left.frame, _present(right))
-    equal = any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in op.conditions)
-    small, light = (
-        equal and mine and theirs for mine, theirs in ((left.small, right.small), (left.light, right.light))
-    )
-    return Rows(frame, weighted=left.weighted or right.weighted, small=small, light=light)
+    weighted = left.weighted or right.weighted
+    frame = _joined(sides, with_weight(left) if weighted else left.frame, _present(right))
+    if not any(isinstance(c.unnest(), exp.EQ | exp.NullSafeEQ) for c in op.conditions):
+        frame = frame.expecting(UNKNOWN)
+    return ZSet(frame, weighted)
 
 
 def delta(op: SidedJoin, context: Context) -> Delta | None:
@@ -47,17 +48,17 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
     if left is None and right is None:
         return None
     kind: Kind = "left" if op.kind == "full" else op.kind
-    change = _delta(_Sides(kind, op.left, op.right, op.conditions, op.mark), left, right, context)
-    frame, light = change.frame, change.light
+    frame = _delta(_Sides(kind, op.left, op.right, op.conditions, op.mark), left, right, context)
     if op.kind == "full":
         alone = _delta(_Sides("anti", op.right, op.left, op.conditions, None), right, left, context)
-        types = rules.evaluate(op.left, context, "pre").frame.schema
-        nulls = [f"CAST(NULL AS {types[name].dataType.simpleString()}) AS {name}" for name in op.left.columns]
-        frame = add([frame, select(alone.frame, *nulls, *op.right.columns, WEIGHT)])
-        light = light and alone.light
+        shape = rules.evaluate(op.left, context, "pre").frame
+        names = [*op.columns, WEIGHT]
+        frame = add([frame.only(names), alone.with_nulls(shape, op.left.columns).only(names)])
     grows = op.kind != "full" and right is None and left is not None and left.append_only
-    few = all(change is None or change.small or change.few for change in (left, right))
-    return Delta(frame.select(*op.columns, WEIGHT), append_only=grows, few=few, little=light)
+    rows = frame.only([*op.columns, WEIGHT])
+    if all(change is None or change.frame.size.on_driver for change in (left, right)):
+        rows = rows.expecting(sum((c.frame.size for c in (left, right) if c is not None), Size.exactly(0)).guess())
+    return Delta(rows, append_only=grows)
 
 
 @dataclass(frozen=True)
@@ -68,43 +69,26 @@ class _Sides:
     conditions: tuple[exp.Expr, ...]
     mark: str | None
 
-    @property
-    def on(self) -> str:
-        return " AND ".join(f"({render(c)})" for c in self.conditions) or "true"
-
     def compared(self, side: Operator) -> list[str]:
         """The columns of a side that the conditions read; one at least, for Spark's sake."""
         names = set().union(*(names_in(c) for c in self.conditions))
         return [name for name in side.columns if name in names] or list(side.columns[:1])
 
 
-def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Context) -> Rows:
+def _delta(sides: _Sides, left: Delta | None, right: Delta | None, context: Context) -> Frame:
     if right is None:
         assert left is not None
-        return _look_up(sides, _Few(left.frame, left.known, left.small, left.little), context, "pre")
-    found = right.frame.select(*sides.compared(sides.right))
+        return _look_up(sides, left.frame, left.known, context, "pre")
+    found = right.frame.only(sides.compared(sides.right))
     before = _bounded(sides.left, right.known, sides, context, "pre")
-    affected = join(with_weight(before), found, sides.on, "left_semi", sent="right" if right.small else "")
-    kept = context.keep(affected, few=right.small, little=right.little and before.light)
-    old = _look_up(sides, _Few(kept.frame, kept.table, kept.local, kept.little), context, "pre")
-    changed = kept.frame if left is None else add([kept.frame, left.frame.select(*kept.frame.columns)])
-    small = kept.local and (left is None or left.small)
-    little = kept.little and (left is None or left.little)
-    new = _look_up(sides, _Few(changed, _both(kept.table, left), small, little), context, "post")
-    frame = add(
-        [new.frame, select(old.frame, *[c for c in old.frame.columns if c != WEIGHT], f"-{WEIGHT} AS {WEIGHT}")]
-    )
-    return Rows(frame, weighted=True, light=old.light and new.light)
-
-
-@dataclass(frozen=True)
-class _Few:
-    """Rows of one side to be looked up in the other: what is known of them, and whether they are as few as hoped."""
-
-    frame: DataFrame
-    known: pa.Table | None
-    small: bool
-    little: bool
+    affected = with_weight(before).join(found, sides.conditions, "left_semi")
+    if right.frame.size.surely_on_driver:
+        affected = affected.expecting(replace(right.frame.size.guess(), read=affected.size.read))
+    kept = context.keep(affected)
+    old = _look_up(sides, kept, kept.rows(), context, "pre")
+    changed = kept if left is None else add([kept, left.frame.only(kept.columns)])
+    new = _look_up(sides, changed, _both(kept.rows(), left), context, "post")
+    return add([new, negated(old)])
 
 
 def _both(kept: pa.Table | None, left: Delta | None) -> pa.Table | None:
@@ -113,45 +97,52 @@ def _both(kept: pa.Table | None, left: Delta | None) -> pa.Table | None:
         return kept
     if left.known is None:
         return None
-    columns = [name for name in left.known.column_names if name in kept.column_names]
-    return pa.concat_tables([loosened(kept.select(columns)), loosened(left.known.select(columns))])
+    names = [name for name in left.known.column_names if name in kept.column_names]
+    return pa.concat_tables([loosened(kept.select(names)), loosened(left.known.select(names))])
 
 
-def _look_up(sides: _Sides, left: _Few, context: Context, moment: Moment) -> Rows:
-    """L o R for rows of L: if they are few, only what they match is read of R."""
-    if not left.small:
-        right = rules.evaluate(sides.right, context, moment)
-        return Rows(_joined(sides, left.frame, _present(right)), weighted=True)
-    wanted = left.frame.select(*sides.compared(sides.left))
-    near = _bounded(sides.right, left.known, sides, context, moment)
-    right = Rows(join(near.frame, wanted, sides.on, "left_semi", sent="right"), near.weighted)
-    return Rows(_joined(sides, left.frame, _present(right)), weighted=True, light=left.little and near.light)
+def _look_up(sides: _Sides, left: Frame, known: pa.Table | None, context: Context, moment: Moment) -> Frame:
+    """L o R for rows of L: if they are few, only what they match is read of R. Some columns of them are ``known``."""
+    if not left.size.surely_on_driver:
+        return _joined(sides, left, _present(rules.evaluate(sides.right, context, moment)))
+    wanted = left.only(sides.compared(sides.left))
+    near = _bounded(sides.right, known, sides, context, moment)
+    right = ZSet(near.frame.join(wanted, sides.conditions, "left_semi"), near.weighted)
+    return _joined(sides, left, _present(right))
 
 
-def _bounded(side: Operator, known: pa.Table | None, sides: _Sides, context: Context, moment: Moment) -> Rows:
+def _bounded(side: Operator, known: pa.Table | None, sides: _Sides, context: Context, moment: Moment) -> ZSet:
     """Of one side, the rows that can match the known ones of the other, and maybe more."""
     keys = sought(side, known, joined_by(known, sides.conditions, side), utc=context.utc)
     rows = rules.evaluate(side, context if keys is None else context.near(None, keys), moment)
-    return rows if rows.small else replace(rows, frame=joining(rows.frame, known, sides.conditions))
-
-
-def _present(rows: Rows) -> Rows:
-    """A relation whose rows are really there: weights added up, what is gone left out."""
-    if not rows.weighted:
+    if rows.frame.size.in_one_task:
         return rows
-    return Rows(consolidate(rows.frame, small=rows.small).where(f"{WEIGHT} > 0"), weighted=True)
+    return replace(rows, frame=joining(rows.frame, known, sides.conditions))
 
 
-def _joined(sides: _Sides, left: DataFrame, right: Rows) -> DataFrame:
+def _present(rows: ZSet) -> ZSet:
+    """A relation whose rows are really there: weights added up, what is gone left out."""
+    return ZSet(rows.frame.consolidated().where(ADDED), weighted=True) if rows.weighted else rows
+
+
+def _joined(sides: _Sides, left: Frame, right: ZSet) -> Frame:
     if sides.kind in ("semi", "anti"):
-        return join(left, right.frame, sides.on, _HOW[sides.kind])
+        return left.join(right.frame, sides.conditions, _HOW[sides.kind])
     if sides.kind == "mark":
-        found = select(join(left, right.frame, sides.on, "left_semi"), "*", f"true AS {sides.mark}")
-        return add([found, select(join(left, right.frame, sides.on, "left_anti"), "*", f"false AS {sides.mark}")])
-    frame = right.frame.withColumnRenamed(WEIGHT, _RIGHT_WEIGHT) if right.weighted else right.frame
-    pairs = join(left, frame, sides.on, _HOW[sides.kind])
-    columns = [*sides.left.columns, *sides.right.columns]
+        return add([_marked(sides, left, right, "left_semi"), _marked(sides, left, right, "left_anti")])
+    frame = right.frame.renamed({WEIGHT: _RIGHT_WEIGHT}) if right.weighted else right.frame
+    pairs = left.join(frame, sides.conditions, _HOW[sides.kind])
+    names = [*sides.left.columns, *sides.right.columns]
     if WEIGHT not in left.columns:
-        return pairs.select(*columns)
-    times = f" * COALESCE({_RIGHT_WEIGHT}, 1L)" if right.weighted else ""
-    return select(pairs, *columns, f"COALESCE({WEIGHT}, 1L){times} AS {WEIGHT}")
+        return pairs.only(names)
+    weight = tree("COALESCE(w, 1L)", w=column(WEIGHT))
+    if right.weighted:
+        weight = tree("w * COALESCE(r, 1L)", w=weight, r=column(_RIGHT_WEIGHT))
+    return pairs.select([*columns(names), (WEIGHT, weight)])
+
+
+def _marked(sides: _Sides, left: Frame, right: ZSet, how: How) -> Frame:
+    """The rows that find something, or nothing, with a column that says so."""
+    assert sides.mark is not None
+    found = left.join(right.frame, sides.conditions, how)
+    return found.select([*columns(left.columns), (sides.mark, exp.Boolean(this=how == "left_semi"))])

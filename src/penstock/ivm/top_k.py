@@ -8,103 +8,81 @@ reads:  the delta and the node's own table, which has few rows; the child when o
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 from sqlglot import exp
 
-from penstock.frames import limits
-from penstock.frames.arrow.frame import as_local, table_of
-from penstock.frames.arrow.tables import NotHere
-from penstock.frames.clock import left_to_spark
+from penstock.frames.arrow.groups import can_tell_apart, gone
+from penstock.frames.frame import Frame
 from penstock.frames.mismatch import check_removed
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, Rows, consolidate, copies, identity, plain_rows
+from penstock.frames.names import WEIGHT
+from penstock.frames.zset import ADDED, REMOVED, plain_rows, weighted
 from penstock.ivm import rules
-from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, Stored, replaced
-from penstock.ivm.materialize import Materialized, Materializer
-from penstock.ivm.window import orderable
-from penstock.plan.operators import TopK, render
-from penstock.sql.dialect import quoted
-from penstock.storage.table_rows import can_tell, gone
+from penstock.ivm.context import Context, Moment, Stored
+from penstock.ivm.keyed import Keyed, replaced
+from penstock.plan.nodes import NodePlan
+from penstock.plan.operators import TopK
+from penstock.sql.trees import Same, column, tree
 
 
-def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
+def layout(plan: NodePlan) -> Keyed:
+    return Keyed.of(plan, _body(plan).child.columns)
+
+
+def evaluate(layout: Keyed, context: Context, moment: Moment) -> Frame:
     """The first rows at a moment, as the node's table stores them."""
-    op = _body(layout)
+    op = _body(layout.node)
     return layout.project(_first(op, plain_rows(rules.evaluate(op.child, context, moment))))
 
 
-def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
-    op = _body(layout)
+def delta(layout: Keyed, context: Context, stored: Stored) -> Frame | None:
+    op = _body(layout.node)
     change = rules.delta(op.child, context)
     if change is None:
         return None
-    known = select(stored.frame, *[f"{quoted(stored)} AS {name}" for name, stored in layout.keys])
-    rows = change.frame if change.append_only else consolidate(change.frame, small=change.small)
+    known = stored.read().select([(name, column(stored_as)) for name, stored_as in layout.keys])
+    rows = change.frame if change.append_only else change.frame.consolidated()
     # Where there is room for more, every row of the child is stored: one that is removed must be found.
-    all_stored = op.offset == 0 and stored.snapshot.rows < op.limit
+    all_stored = op.offset == 0 and stored.count < op.limit
     stays = op.offset == 0 and (
-        change.append_only or not _any_removed(known, rows.where(f"{WEIGHT} < 0"), all_stored=all_stored)
+        change.append_only or not _any_removed(known, rows.where(REMOVED), all_stored=all_stored)
     )
     if stays:
-        candidates = known.unionByName(copies(rows.where(f"{WEIGHT} > 0")).select(*known.columns))
-        small = change.small and stored.small
+        candidates = known.union(rows.where(ADDED).copies().only(known.columns))
     else:
-        child = rules.evaluate(op.child, context, "post")
-        candidates, small = plain_rows(child), child.small
-    candidates = candidates.coalesce(1) if small else candidates
-    anew = Rows(layout.project(_first(op, candidates)), small=op.limit <= limits.SMALL_TABLE_ROWS, light=stays)
-    return replaced(layout, stored, None, anew, materializer)
+        candidates = plain_rows(rules.evaluate(op.child, context, "post"))
+    return replaced(layout, context, stored, None, layout.project(_first(op, candidates)))
 
 
-def _body(layout: Keyed) -> TopK:
-    body = layout.node.body
-    assert isinstance(body, TopK)
-    return body
+def _body(plan: NodePlan) -> TopK:
+    assert isinstance(plan.body, TopK)
+    return plan.body
 
 
-def _any_removed(known: DataFrame, removed: DataFrame, *, all_stored: bool) -> bool:
+def _first(op: TopK, rows: Frame) -> Frame:
+    return rows.only(op.child.columns).first(op.order, op.limit, op.offset)
+
+
+def _any_removed(known: Frame, removed: Frame, *, all_stored: bool) -> bool:
     """Whether one of the known rows is among the removed. ``all_stored``: all of the removed are known."""
-    here, going = table_of(known), table_of(removed)
-    if here is not None and going is not None and can_tell(going, known.columns):
-        found = int(gone(here, going, known.columns).sum())
+    here, going = known.rows(), removed.rows()
+    if (
+        here is not None
+        and going is not None
+        and all(can_tell_apart(going.schema.field(c).type) for c in known.columns)
+    ):
+        found = int(gone(here, going, known.columns, WEIGHT).sum())
         if all_stored:
             check_removed(-int(going.column(WEIGHT).to_numpy().sum()), found)
         return found > 0
-    mine = select(known, *[f"{identity(f)} AS __here{i}" for i, f in enumerate(known.schema.fields)])
-    others = removed.select(*known.columns)
-    theirs = select(others, *[f"{identity(f)} AS __gone{i}" for i, f in enumerate(others.schema.fields)])
-    same = F.expr(" AND ".join(f"__here{i} <=> __gone{i}" for i in range(len(known.columns))))
+    others = removed.only(known.columns).renamed({name: f"__gone_{name}" for name in known.columns})
+    same = [Same(this=column(name), expression=column(f"__gone_{name}")) for name in known.columns]
     if all_stored:
-        both = theirs.join(select(mine.distinct(), "*", "true AS __found"), same, "left")
-        row = select(both, "COUNT(*) AS wanted", "COUNT(__found) AS found").first()
-        assert row is not None
+        mine = weighted(known, 1).consolidated().renamed({WEIGHT: _FOUND})
+        both = others.join(mine, same, "left")
+        (row,) = both.group([], _COUNTED).arrow().to_pylist()
         check_removed(row["wanted"], row["found"])
         return bool(row["found"])
-    return not mine.join(theirs, same, "left_semi").isEmpty()
+    return known.join(others, same, "left_semi").any(_TRUE)
 
 
-def _first(op: TopK, frame: DataFrame) -> DataFrame:
-    rows = as_local(frame)
-    if rows is not None:
-        try:
-            return rows.first_rows(op.order, orderable(frame, op.child.columns), op.limit, op.offset)
-        except NotHere as problem:
-            left_to_spark(f"ORDER BY {', '.join(render(key) for key in op.order)}", problem)
-    ties = [F.expr(name) for name in orderable(frame, op.child.columns)]
-    sorted_rows = frame.orderBy(*[_ordered(key) for key in op.order], *ties)
-    return (sorted_rows.offset(op.offset) if op.offset else sorted_rows).limit(op.limit)
-
-
-def _ordered(key: exp.Expr) -> Column:
-    assert isinstance(key, exp.Ordered)
-    by = F.expr(render(key.this))
-    match bool(key.args.get("desc")), bool(key.args.get("nulls_first")):
-        case True, True:
-            return by.desc_nulls_first()
-        case True, False:
-            return by.desc_nulls_last()
-        case False, True:
-            return by.asc_nulls_first()
-    return by.asc_nulls_last()
+_FOUND, _TRUE = "__found", exp.Boolean(this=True)
+_COUNTED = [("wanted", tree("COUNT(*)")), ("found", tree(f"COUNT({_FOUND})"))]

@@ -5,30 +5,19 @@ Rows are found by a semi-join. When the keys are few, a condition that files and
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    DataType,
-    DateType,
-    DecimalType,
-    IntegralType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-)
 from sqlglot import exp
 
 from penstock.frames import limits
-from penstock.frames.arrow.frame import is_local
 from penstock.frames.bounded import Span, exactly, superset
-from penstock.frames.zset import Delta, consolidate, matching
-from penstock.ivm.materialize import Materialized, Materializer
+from penstock.frames.frame import Frame
+from penstock.frames.keys import Anywhere, Place, floored
+from penstock.frames.zset import Delta, matching
 from penstock.plan.operators import (
     Filter,
     Generate,
@@ -39,15 +28,12 @@ from penstock.plan.operators import (
     Scan,
     SidedJoin,
     column,
-    render,
 )
-from penstock.storage.lookup import Anywhere, Place, floored
 
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _WIDTHS = {"MINUTE": "30 MINUTE", "HOUR": "4 HOUR", "QUARTER": "6 MONTH"}
 """Clocks went back by 25 minutes in Dublin, and to the last minute of an hour in St. John's."""
 _TIMES = ("timestamp", "timestamp_ntz", "date")
-_TUMBLE = re.compile(r"\w+\(MICROSECOND, -PMOD\(UNIX_MICROS\(CAST\((\w+) AS TIMESTAMP\)\), (\d+)\), \1\)")
 
 
 _EXACT = {
@@ -69,42 +55,45 @@ _LONGEST = {
 
 @dataclass(frozen=True)
 class Touched:
-    keys: Materialized
+    keys: Frame
     names: tuple[str, ...]
+    table: pa.Table | None
+    """The keys, if they are on the driver."""
     reach: pa.Table | None = None
     """The least and the greatest of some keys, where the keys are few but were not computed apart."""
     known: pa.Table | None = None
     """The values of some keys, where they were not computed apart."""
 
     @property
-    def local(self) -> bool:
-        """Whether there are few."""
-        return self.keys.local or self.reach is not None
+    def few(self) -> bool:
+        """Whether the driver holds all that need be known of them."""
+        return self.table is not None or self.reach is not None
 
     @property
     def values(self) -> pa.Table | None:
         """What is known of the keys: some columns, maybe with more rows than really changed."""
-        return self.keys.table if self.keys.table is not None else self.known
+        return self.table if self.table is not None else self.known
 
-    def bounded(self, frame: DataFrame, expressions: Mapping[str, exp.Expr]) -> DataFrame:
+    def bounded(self, frame: Frame, expressions: Mapping[str, exp.Expr]) -> Frame:
         """The frame without rows that cannot have a touched key; the expressions say what the keys are over it."""
-        if is_local(frame):  # what is bounded is what is read, and this has been
+        if frame.rows() is not None:  # what is bounded is what is read, and this has been
             return frame
         plain = all(isinstance(e, exp.Column) for e in expressions.values())
-        bounds = self.keys.table if self.keys.table is not None else self.reach
+        bounds = self.table if self.table is not None else self.reach
         if bounds is None or (plain and self._exact is not None):
             return frame
         spans = {}
         for name, expression in expressions.items():
             span = span_of(expression) if name in bounds.column_names else None
-            if span is not None and (span.width is None or _is_time(frame, span.column)):
+            # Text that is cast to a time has another order.
+            if span is not None and (span.width is None or frame.types[span.column] in _TIMES):
                 spans[name] = span
         bound = superset(bounds, spans, listed=bounds is not self.reach)
         return frame if bound is None else frame.where(bound)
 
     def around(self, expressions: Mapping[str, exp.Expr]) -> pa.Table | None:
         """Between which values of its columns the rows with a touched key lie; None if of no column that is known."""
-        bounds = self.keys.table if self.keys.table is not None else self.reach
+        bounds = self.table if self.table is not None else self.reach
         found: dict[str, pa.Array] = {}
         for name, expression in expressions.items() if bounds is not None else ():
             span = span_of(expression)
@@ -117,33 +106,32 @@ class Touched:
                     found[span.column] = ends
         return pa.table(found) if found else None
 
-    def matching(self, frame: DataFrame, *, many: bool = True) -> DataFrame:
-        """The rows that have a touched key, under the keys' names. NULL matches NULL. ``many`` rows are looked at."""
-        if self._exact is not None and not is_local(frame):
+    def matching(self, frame: Frame) -> Frame:
+        """The rows that have a touched key, under the keys' names. NULL matches NULL."""
+        if self._exact is not None and frame.rows() is None:
             return frame.where(self._exact)
-        known = self._without_null
-        return matching(frame, self.keys.frame, self.names, small=self.local, many=many, known=known)
+        return matching(frame, self.keys, self.names, known=self._without_null)
 
     @cached_property
     def _without_null(self) -> frozenset[str]:
         """Keys that are never NULL, as far as is known."""
-        tables = [table for table in (self.keys.table, self.reach, self.known) if table is not None]
+        tables = [table for table in (self.table, self.reach, self.known) if table is not None]
         return frozenset(name for table in tables for name in table.column_names if not table.column(name).null_count)
 
     @cached_property
-    def _exact(self) -> str | None:
+    def _exact(self) -> exp.Expr | None:
         """A condition that says the same as the join, which costs less if the keys are few."""
-        return None if self.keys.table is None else exactly(self.keys.table.select(self.names))
+        return None if self.table is None else exactly(self.table.select(self.names))
 
-    def of(self, frame: DataFrame, *, many: bool = True) -> DataFrame:
+    def of(self, frame: Frame) -> Frame:
         """Both, for a frame that has the keys as columns."""
-        return self.matching(self.bounded(frame, {name: column(name) for name in self.names}), many=many)
+        return self.matching(self.bounded(frame, {name: column(name) for name in self.names}))
 
 
 def touched(
     change: Delta,
     keys: Sequence[str],
-    materializer: Materializer,
+    keep: Callable[[Frame], Frame],
     reach: pa.Table | None = None,
     values: pa.Table | None = None,
 ) -> Touched | None:
@@ -154,15 +142,20 @@ def touched(
     """
     if not keys:
         return None
-    names, known = tuple(keys), change.known
-    if change.small:  # more keys than really changed do no harm, they cost a little
+    names, rows, known = tuple(keys), change.frame, change.known
+    if rows.size.surely_on_driver:  # more keys than really changed do no harm, they cost a little
+        chosen = rows.only(keys)
+        if chosen.rows() is not None:
+            return Touched(chosen, names, chosen.rows())
         if known is not None and known.num_rows <= limits.KNOWN_KEYS and set(keys) <= set(known.column_names):
-            return Touched(Materialized(change.frame.select(*keys), known.select(keys)), names)
+            return Touched(chosen, names, known.select(list(keys)))
         if reach is not None:
-            return Touched(Materialized(change.frame.select(*keys), None), names, reach, values)
-        return Touched(materializer.materialize(change.frame.select(*keys), few=True, little=change.little), names)
-    rows = change.frame if change.append_only else consolidate(change.frame)
-    return Touched(materializer.materialize(rows.select(*keys).distinct(), few=change.few), names)
+            return Touched(chosen, names, None, reach, values)
+        kept = keep(chosen)
+    else:
+        rows = rows if change.append_only else rows.consolidated()
+        kept = keep(rows.only(keys).group(list(keys), []))
+    return Touched(kept, names, kept.rows())
 
 
 def reach_of(known: pa.Table | None, keys: Iterable[Named]) -> pa.Table | None:
@@ -238,8 +231,8 @@ def place_of(expression: exp.Expr, *, utc: bool) -> Place | None:
         case exp.TimestampTrunc(this=exp.Column() as at, unit=unit) if str(unit).upper() in _EXACT:
             length = _EXACT[str(unit).upper()]
             return Place(at.name, length) if utc or length <= _EXACT["SECOND"] else None
-    tumble = _TUMBLE.fullmatch(render(expression))
-    return Place(tumble[1], int(tumble[2]), local=utc) if tumble else None
+    tumble = _tumble(expression)
+    return Place(tumble[0], tumble[1], local=utc) if tumble else None
 
 
 def sought(
@@ -307,42 +300,45 @@ def _equal_columns(conditions: Iterable[exp.Expr]) -> Iterator[tuple[exp.Column,
                 yield from ((left, right), (right, left))
 
 
-def joining(frame: DataFrame, known: pa.Table | None, conditions: Iterable[exp.Expr]) -> DataFrame:
+def joining(frame: Frame, known: pa.Table | None, conditions: Iterable[exp.Expr]) -> Frame:
     """The frame without rows that cannot be joined to the known ones, told by the equalities of columns."""
-    if known is None or is_local(frame):
+    if known is None or frame.rows() is not None:
         return frame
-    types = {f.name: f.dataType for f in frame.schema.fields}
-    bounds = []
     for mine, theirs in _equal_columns(conditions):
-        named = mine.name in types and theirs.name in known.column_names
-        if named and _comparable(types[mine.name], known.column(theirs.name).type):
-            bounds.append(superset(known, {theirs.name: Span(mine.name)}))
-    for bound in bounds:
-        frame = frame if bound is None else frame.where(bound)
+        named = mine.name in frame.columns and theirs.name in known.column_names
+        if named and _comparable(frame.types[mine.name], known.column(theirs.name).type):
+            bound = superset(known, {theirs.name: Span(mine.name)})
+            frame = frame if bound is None else frame.where(bound)
     return frame
 
 
-def _comparable(data_type: DataType, other: pa.DataType) -> bool:
+def _comparable(kind: str, other: pa.DataType) -> bool:
     """Whether values of the two types are compared as they are: Spark would cast a number to compare it with text."""
-    match data_type:
-        case IntegralType():
+    match kind.partition("(")[0]:
+        case "tinyint" | "smallint" | "int" | "bigint":
             return pa.types.is_integer(other)
-        case StringType():
-            return pa.types.is_string(other) and data_type == StringType()
-        case DateType():
+        case "string":
+            return pa.types.is_string(other) and kind == "string"
+        case "date":
             return pa.types.is_date(other)
-        case DecimalType():
+        case "decimal":
             return pa.types.is_decimal(other)
-        case TimestampType():
+        case "timestamp":
             return pa.types.is_timestamp(other) and other.tz is not None
-        case TimestampNTZType():
+        case "timestamp_ntz":
             return pa.types.is_timestamp(other) and other.tz is None
     return False
 
 
-def _is_time(frame: DataFrame, name: str) -> bool:
-    """Text that is cast to a time has another order."""
-    return frame.schema[name].dataType.typeName() in _TIMES
+def _tumble(expression: exp.Expr) -> tuple[str, int] | None:
+    """The column and the width, in microseconds, of windows of time that a key is the beginning of."""
+    match expression:
+        case exp.TimestampAdd(
+            this=exp.Column() as at,
+            expression=exp.Neg(this=exp.Anonymous(expressions=[exp.UnixMicros(this=exp.Cast(this=time)), width])),
+        ) if time == at and isinstance(width, exp.Literal):
+            return at.name, int(width.this)
+    return None
 
 
 def span_of(expression: exp.Expr) -> Span | None:
@@ -354,5 +350,5 @@ def span_of(expression: exp.Expr) -> Span | None:
             return Span(at.name, _WIDTHS.get(str(unit).upper(), f"2 {str(unit).upper()}"))
         case exp.Cast(this=exp.Column() as at, to=kind) if kind.this == exp.DataType.Type.DATE:
             return Span(at.name, "2 DAY")
-    tumble = _TUMBLE.fullmatch(render(expression))
-    return Span(tumble[1], f"{2 * int(tumble[2])} MICROSECOND") if tumble else None
+    tumble = _tumble(expression)
+    return Span(tumble[0], f"{2 * tumble[1]} MICROSECOND") if tumble else None

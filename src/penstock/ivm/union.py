@@ -9,21 +9,21 @@ The delta is taken over all inputs, unchanged ones as empty, so that its types a
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
 
-from penstock.frames.zset import WEIGHT, Delta, Rows, with_weight
+from penstock.frames.frame import Frame
+from penstock.frames.names import WEIGHT
+from penstock.frames.zset import Delta, ZSet, add, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
 from penstock.plan.operators import Union
 
 
-def evaluate(op: Union, context: Context, moment: Moment) -> Rows:
+def evaluate(op: Union, context: Context, moment: Moment) -> ZSet:
     inputs = [rules.evaluate(child, context, moment) for child in op.inputs]
     weighted = any(rows.weighted for rows in inputs)
     frames = [with_weight(rows) if weighted else rows.frame for rows in inputs]
-    return Rows(
-        _stack(frames, op, weighted), weighted, small=all(r.small for r in inputs), light=all(r.light for r in inputs)
-    )
+    return ZSet(_stack(frames, op, weighted), weighted)
 
 
 def delta(op: Union, context: Context) -> Delta | None:
@@ -32,25 +32,17 @@ def delta(op: Union, context: Context) -> Delta | None:
     if not present:
         return None
     frames = [
-        change.frame if change is not None else with_weight(rules.evaluate(child, context, "pre")).where("false")
+        change.frame if change is not None else with_weight(rules.evaluate(child, context, "pre")).nothing()
         for change, child in zip(changes, op.inputs, strict=True)
     ]
-    return Delta(
-        _stack(frames, op, weighted=True),
-        append_only=all(change.append_only for change in present),
-        small=all(change.small for change in present),
-        few=all(change.small or change.few for change in present),
-        little=all(change.little for change in present),
-    )
+    return Delta(_stack(frames, op, weighted=True), append_only=all(change.append_only for change in present))
 
 
-def _stack(frames: list[DataFrame], op: Union, weighted: bool) -> DataFrame:
+def _stack(frames: Sequence[Frame], op: Union, weighted: bool) -> Frame:
     extra = [WEIGHT] if weighted else []
-    ordered = [
-        frame.select(*child.columns, *extra).toDF(*op.columns, *extra)
-        for frame, child in zip(frames, op.inputs, strict=True)
-    ]
-    total = ordered[0]
-    for frame in ordered[1:]:
-        total = total.unionAll(frame)
-    return total
+    return add(
+        [
+            frame.only([*child.columns, *extra]).renamed(dict(zip(child.columns, op.columns, strict=True)))
+            for frame, child in zip(frames, op.inputs, strict=True)
+        ]
+    )

@@ -10,67 +10,50 @@ Rows that are equal in a window's ORDER BY come in the order of all their other 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlglot import exp
 
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, Rows, plain_rows
+from penstock.frames.frame import Frame
+from penstock.frames.zset import ZSet, plain_rows
 from penstock.ivm import partitions
-from penstock.ivm.context import Context, Moment
-from penstock.ivm.keyed import Keyed, Stored
-from penstock.ivm.materialize import Materialized, Materializer
+from penstock.ivm.context import Context, Moment, Stored
+from penstock.ivm.keyed import Keyed
 from penstock.plan.aggregates import name_of
-from penstock.plan.operators import Window, column, render
+from penstock.plan.nodes import NodePlan
+from penstock.plan.operators import Window, column
 
 _BY_PLACE = frozenset("row_number ntile lag lead".split())
 _BY_FRAME = frozenset("rank dense_rank percent_rank cume_dist".split())
 
 
-def evaluate(layout: Keyed, context: Context, moment: Moment) -> DataFrame:
-    op = _body(layout)
+def layout(plan: NodePlan) -> Keyed:
+    return Keyed.of(plan, _body(plan).partition)
+
+
+def evaluate(layout: Keyed, context: Context, moment: Moment) -> Frame:
+    op = _body(layout.node)
     return partitions.evaluate(layout, op.child, partial(_computed, op), context, moment)
 
 
-def delta(layout: Keyed, context: Context, stored: Stored, materializer: Materializer) -> Materialized | None:
-    op = _body(layout)
-    computed = partial(_computed, op)
-    return partitions.delta(layout, op.child, op.partition, computed, context, stored, materializer, every_row=True)
+def delta(layout: Keyed, context: Context, stored: Stored) -> Frame | None:
+    op = _body(layout.node)
+    return partitions.delta(layout, op.child, op.partition, partial(_computed, op), context, stored, every_row=True)
 
 
-def _body(layout: Keyed) -> Window:
-    body = layout.node.body
-    assert isinstance(body, Window)
-    return body
+def _body(plan: NodePlan) -> Window:
+    assert isinstance(plan.body, Window)
+    return plan.body
 
 
-def _computed(op: Window, rows: Rows) -> DataFrame:
+def _computed(op: Window, rows: ZSet) -> Frame:
     frame = plain_rows(rows)
-    frame = frame.coalesce(1) if rows.small else frame
-    ties = orderable(frame, op.child.columns)
-    return select(frame, "*", *[f"{render(_with_ties(f, ties))} AS {name}" for name, f in op.functions])
+    ties = frame.sortable(op.child.columns)
+    return frame.windows([(name, _with_ties(f, ties)) for name, f in op.functions])
 
 
-def orderable(frame: DataFrame, columns: tuple[str, ...]) -> list[str]:
-    """The columns that Spark can sort by."""
-    return [name for name in columns if name != WEIGHT and has_order(frame.schema[name].dataType)]
-
-
-def has_order(data_type: DataType) -> bool:
-    """Whether Spark can sort by values of the type."""
-    match data_type:
-        case MapType():
-            return False
-        case ArrayType(elementType=inner):
-            return has_order(inner)
-        case StructType(fields=fields):
-            return all(has_order(f.dataType) for f in fields)
-    return data_type.typeName() not in ("variant", "interval", "calendarinterval")
-
-
-def _with_ties(function: exp.Expr, ties: list[str]) -> exp.Expr:
+def _with_ties(function: exp.Expr, ties: Sequence[str]) -> exp.Expr:
     """The function with its order made total, if the place of equal rows matters to it."""
     assert isinstance(function, exp.Window)
     name, order, spec = name_of(function.this), function.args.get("order"), function.args.get("spec")

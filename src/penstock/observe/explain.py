@@ -88,10 +88,19 @@ class Explanation:
         return f"recomputed in full at every change, because of {self.reason} ({self.reason_code})"
 
 
+def _jobs(count: int | None) -> str:
+    """
+    >>> _jobs(1), _jobs(0), _jobs(None)
+    ('; 1 Spark job', '; 0 Spark jobs', '')
+    """
+    if count is None:  # Spark did not tell
+        return ""
+    return "; 1 Spark job" if count == 1 else f"; {count} Spark jobs"
+
+
 def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a refresh cost, line by line."""
-    jobs = "1 Spark job" if details["jobs"] == 1 else f"{details['jobs']} Spark jobs"
-    lines = [("spent", f"{phases(details)}; {jobs}")]
+    lines = [("spent", f"{phases(details)}{_jobs(details['jobs'])}")]
     moved = {"read": details["bytes_read"], "written": details["bytes_written"]}
     if any(moved.values()):
         lines.append(("moved", ", ".join(f"{size:,} bytes {how}" for how, size in moved.items() if size)))

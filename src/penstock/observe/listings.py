@@ -152,7 +152,20 @@ def estimate(details: Mapping[str, Any]) -> str | None:
     if not expected:
         return None
     readers = f" and {expected['readers']:.1f} s for its readers" if expected.get("readers", 0.0) >= 0.05 else ""
-    return f"incremental {expected['incremental']:.1f} s, full {expected['full']:.1f} s{readers}"
+    return f"incremental {expected['incremental']:.1f} s, full {expected['full']:.1f} s{readers}{_retry(expected)}"
+
+
+def _retry(expected: Mapping[str, Any]) -> str:
+    """Why a way is tried again.
+
+    >>> _retry({"retry": {"action": "INCREMENTAL", "since": 7, "believed": 2.06}})
+    '; INCREMENTAL is tried again: what was measured 7 refreshes ago (2.1 s) counts less by now'
+    """
+    if "retry" not in expected:
+        return ""
+    action, since, believed = (expected["retry"][key] for key in ("action", "since", "believed"))
+    ago = "1 refresh" if since == 1 else f"{since} refreshes"
+    return f"; {action} is tried again: what was measured {ago} ago ({believed:.1f} s) counts less by now"
 
 
 def description(world: World, name: str, session: Settings | None = None) -> Listing:

@@ -16,6 +16,7 @@ NEXT_STEPS: Mapping[str, str] = {
     "SCHEMA_CHANGED": "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
     "PLAN_CHANGED": "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
     "CHEAPER": "Nothing to do. To maintain it all the same: ALTER MATERIALIZED VIEW .. REFRESH POLICY INCREMENTAL.",
+    "TRIED_AGAIN": "Nothing to do: AUTO looks whether this way is still the slower one, and remembers what it finds.",
     "POLICY_FULL": "ALTER MATERIALIZED VIEW .. REFRESH POLICY AUTO maintains it, if its query can be.",
     "HELD_BY_ANOTHER": "Wait for the other process, and refresh again.",
     "UPSTREAM_FAILED": "Look at the view that it reads: SHOW REFRESH HISTORY tells what failed.",

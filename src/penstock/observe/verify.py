@@ -10,8 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import BinaryType, DataType, DoubleType, FloatType, StructField
 from sqlglot import exp
@@ -19,11 +17,14 @@ from sqlglot import exp
 from penstock.catalog import Frontier, NodeRecord, ViewRecord, World
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
-from penstock.engine.session import clean_message
 from penstock.errors import DefinitionError, PenstockError
-from penstock.frames.settings import Settings, own, under
-from penstock.frames.spark.frame import grouped, select
-from penstock.frames.zset import WEIGHT, Rows, add, identity_of, plain_rows, weighted
+from penstock.frames.names import WEIGHT
+from penstock.frames.settings import Settings, under
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.spark.dataframes import grouped, identity_of, select, total, weighted
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.spark.session import Running
 from penstock.plan.check import non_deterministic
 from penstock.plan.operators import CHANGE
 from penstock.sql import emission
@@ -91,12 +92,12 @@ def verify(spark: SparkSession, world: World, key: str, sample: float | None = N
     try:
         consumed = _consumed(world, view)
         made = replace(made, versions={world.display_name(name): f.version for name, f in sorted(consumed.items())})
-        with under(spark, Settings.recorded(node.details), own(spark)):
+        with under(spark, Settings.recorded(node.details)):
             actual = read_snapshot(spark, Snapshot(node.path, node.version), [name for name, _, _ in view.columns])
             missing, superfluous, examples = _compared(_query_rows(spark, world, view, consumed), actual, view, sample)
     except (_NotVerified, HistoryGone, PenstockError) as problem:
         return replace(made, outcome=NOT_VERIFIED, reason=str(problem))
-    except (PySparkException, Py4JJavaError) as problem:
+    except SPARK_PROBLEMS as problem:
         return replace(made, outcome=NOT_VERIFIED, reason=f"the query failed: {clean_message(problem, {})}")
     if not missing and not superfluous:
         return made
@@ -149,7 +150,7 @@ def _query_rows(spark: SparkSession, world: World, view: ViewRecord, consumed: M
     """What the query gives; the settings that belong to the view are in force."""
     mark = world.watermarks.get(view.key)
     text = emission.at(emitted_by(view), None if mark is None else mark.value)
-    rows = run_query(spark, text, lambda key: _input(spark, world, view, key, consumed[key]))
+    rows = run_query(spark, text, lambda key: _input(spark, world, view, key, consumed[key]), of_view=True)
     return rows.toDF(*[name for name, _, _ in view.columns])
 
 
@@ -173,7 +174,8 @@ def _input(spark: SparkSession, world: World, view: ViewRecord, key: str, consum
     kept = [name for name in rejected.columns if name != CHANGE]  # all that the query reads
     rows = read_snapshot(spark, snapshot).select(*map(quoted, kept))
     taken_out = select(rejected, *map(quoted, kept), f"-{CHANGE} AS {WEIGHT}")
-    return plain_rows(Rows(add([weighted(rows, 1), taken_out]), weighted=True))
+    both = SparkFrame.of_frame(Running(spark), total([weighted(rows, 1), taken_out]), UNKNOWN)
+    return both.consolidated().copies().frame
 
 
 # -- comparing --------------------------------------------------------------------------------------------------------
@@ -193,17 +195,17 @@ def _compared(
     keys = [f"__i{i}" for i in range(len(fields))]
     rows = select(both, *told, shown, WEIGHT)
     wrong = grouped(rows, keys, [f"SUM({WEIGHT}) AS copies", "FIRST(shown) AS shown"]).where("copies <> 0")
-    total = select(
+    summed = select(
         wrong, "COALESCE(SUM(IF(copies < 0, -copies, 0)), 0) AS missing",
         "COALESCE(SUM(IF(copies > 0, copies, 0)), 0) AS superfluous", "COUNT(*) AS kinds",
     ).first()  # fmt: skip
-    assert total is not None
-    if not total["kinds"]:
+    assert summed is not None
+    if not summed["kinds"]:
         return 0, 0, []
     floats = [i for i, f in enumerate(fields) if isinstance(f.dataType, FloatType | DoubleType)]
-    if not floats or total["kinds"] > _MOST_PAIRED:
+    if not floats or summed["kinds"] > _MOST_PAIRED:
         examples = _examples(wrong.limit(_MOST_EXAMPLES).collect(), view)
-        return total["missing"], total["superfluous"], examples
+        return summed["missing"], summed["superfluous"], examples
     left = _unpaired(wrong.collect(), floats)
     missing, superfluous = (sum(abs(r["copies"]) for r in left if (r["copies"] < 0) == less) for less in (True, False))
     return missing, superfluous, _examples(left[:_MOST_EXAMPLES], view)

@@ -10,7 +10,7 @@ names say.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from sqlglot import exp
@@ -37,6 +37,8 @@ class Plan:
     outputs: tuple[tuple[str, str], ...]
     conditions: tuple[exp.Expr, ...] = ()
     """For a subquery: what relates its rows to the query around it."""
+    kept: tuple[str, ...] = ()
+    """For a LATERAL subquery: the columns of the rows that it stands beside."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,7 +47,7 @@ class Plan:
     def renamed(self, names: list[str]) -> Plan:
         if not names:
             return self
-        return Plan(self.root, tuple(zip(names, self.names, strict=True)), self.conditions)
+        return replace(self, outputs=tuple(zip(names, self.names, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,20 @@ class Cte:
 
 
 Ctes = Mapping[str, Cte]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a LATERAL subquery stands beside; it is computed for each of these rows.
+
+    What it reads is joined with ``rows``, whose columns are kept through all that it does. An aggregate without
+    GROUP BY has a row for each of ``each``, where the columns of ``rows`` are called ``called``, in the same order.
+    """
+
+    rows: Operator
+    scope: Scope
+    each: Operator
+    called: tuple[str, ...]
 
 
 def build(tree: exp.Query, schemas: Schema) -> Plan:
@@ -81,8 +97,11 @@ class Builder:
     def fresh(self) -> str:
         return f"__c{next(self._numbers)}"
 
-    def query(self, tree: exp.Expr, ctes: Ctes, outer: Scope | None = None) -> Plan:
-        """Any query. ``outer``: the names of the query around, for a subquery in an expression."""
+    def query(self, tree: exp.Expr, ctes: Ctes, outer: Scope | None = None, beside: Beside | None = None) -> Plan:
+        """Any query. ``outer``: the names of the query around, for a subquery in an expression.
+
+        ``beside``: the rows that it is computed for, if it is a LATERAL subquery.
+        """
         from penstock.plan.select import Select
 
         with_ = tree.args.get("with_")
@@ -93,17 +112,17 @@ class Builder:
                 ctes = {**ctes, cte.alias.lower(): Cte(cte, ctes)}
         match tree:
             case exp.Select():
-                return Select(self, tree, ctes, outer).plan()
+                return Select(self, tree, ctes, outer, beside).plan()
             case exp.SetOperation():
-                return self._ordered(tree, self._set_operation(tree, ctes))
+                return self._ordered(tree, self._set_operation(tree, ctes, beside))
             case exp.Subquery() | exp.Paren():
                 refuse_extras(tree, {"this", "alias", "with_", "order", "limit", "offset"})
-                return self._ordered(tree, self.query(tree.this, ctes, outer))
+                return self._ordered(tree, self.query(tree.this, ctes, outer, beside))
         raise Unsupported("QUERY_FORM", f"the form {type(tree).__name__.upper()}")
 
     def _ordered(self, tree: exp.Expr, plan: Plan) -> Plan:
         """ORDER BY .. LIMIT behind brackets or a set operation."""
-        from penstock.plan.select import limited
+        from penstock.plan.select import is_all, limited
 
         if not (tree.args.get("limit") or tree.args.get("offset")):
             return plan
@@ -112,7 +131,10 @@ class Builder:
         scope = Scope.of(None, plan.outputs)
         order = tree.args.get("order")
         keys = []
-        for item in order.expressions if order is not None else ():
+        items = order.expressions if order is not None else []
+        if order is not None and is_all(order):
+            items = [_by_place(items[0], place) for place in range(1, len(plan.outputs) + 1)]
+        for item in items:
             by = item.this
             if isinstance(by, exp.Literal) and by.is_int:
                 internal: str | None = plan.names[int(by.this) - 1]
@@ -123,22 +145,24 @@ class Builder:
             key = item.copy()
             key.set("this", column(internal))
             keys.append(key)
-        return Plan(limited(tree, only(plan.root, plan.names), keys), plan.outputs)
+        root = only(plan.root, plan.names + plan.kept)
+        return replace(plan, root=limited(self, tree, root, keys, plan.kept))
 
     # -- set operations -----------------------------------------------------------------------------------------------
 
-    def _set_operation(self, tree: exp.SetOperation, ctes: Ctes) -> Plan:
+    def _set_operation(self, tree: exp.SetOperation, ctes: Ctes, beside: Beside | None) -> Plan:
         if tree.args.get("by_name"):
             raise Unsupported("SET_OPERATION", f"{type(tree).__name__.upper()} BY NAME")
         refuse_extras(tree, {"this", "expression", "distinct", "with_", "order", "limit", "offset"})
-        left, right = self.query(tree.left, ctes), self.query(tree.right, ctes)
+        left, right = (self.query(side, ctes, beside=beside) for side in (tree.left, tree.right))
         outputs = tuple((name, self.fresh()) for name, _ in left.outputs)
-        names = tuple(internal for _, internal in outputs)
-        inputs = (only(left.root, left.names), only(right.root, right.names))
+        kept = tuple(self.fresh() for _ in left.kept)
+        names = (*(internal for _, internal in outputs), *kept)
+        inputs = (only(left.root, left.names + left.kept), only(right.root, right.names + right.kept))
         if not isinstance(tree, exp.Union):
-            return Plan(self._counted(tree, inputs, names), outputs)
+            return Plan(self._counted(tree, inputs, names), outputs, kept=kept)
         root: Operator = Union(inputs, names)
-        return Plan(Distinct(root) if tree.args.get("distinct") else root, outputs)
+        return Plan(Distinct(root) if tree.args.get("distinct") else root, outputs, kept=kept)
 
     def _counted(self, tree: exp.SetOperation, inputs: tuple[Operator, Operator], names: tuple[str, ...]) -> Operator:
         """INTERSECT and EXCEPT by counting each row on both sides."""
@@ -163,6 +187,12 @@ class Builder:
         copies = f"LEAST({a}, {b})" if minimum else f"GREATEST({a} - {b}, 0)"
         generator = _parsed(f"EXPLODE(ARRAY_REPEAT(1, CAST({copies} AS INT)))")
         return only(Generate(counted, generator, (self.fresh(),)), names)
+
+
+def _by_place(item: exp.Expr, place: int) -> exp.Expr:
+    key = item.copy()
+    key.set("this", _number(place))
+    return key
 
 
 def _number(value: int) -> exp.Expr:

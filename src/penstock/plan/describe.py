@@ -27,6 +27,7 @@ from penstock.plan.operators import (
     SidedJoin,
     TopK,
     Union,
+    Values,
     Window,
     render,
     walk,
@@ -137,6 +138,8 @@ def _rule(body: Operator) -> str:
             return "union"
         case Generate():
             return "generate"
+        case Values():
+            return "values"
         case Filter(child=child):
             return _rule(child) if not isinstance(child, Scan | Project) else "filter"
         case Project(child=child) if not isinstance(child, Scan):
@@ -165,6 +168,8 @@ def _reads(body: Operator, mergeable: bool) -> str:
         case TopK():
             return "the change and its own table; all rows when one of the first rows is removed"
     kinds = {type(op) for op in walk(body)}
+    if Scan not in kinds:
+        return "nothing: its rows stand in the query"
     if SidedJoin in kinds:
         return "the change and, on both sides, the rows that match it"
     return "the change" if Join not in kinds else "the change and, of the other inputs, the rows that join it"
@@ -180,6 +185,8 @@ def _names(node: NodePlan, labels: Labels) -> dict[str, str]:
         match op:
             case Scan(relation=relation, stored=stored):
                 names.update({name: labels.get(relation, {}).get(column, column) for name, column in stored})
+            case Values(columns=columns):
+                names.update({name: f"col{i}" for i, name in enumerate(columns, start=1)})
             case Project(outputs=outputs):
                 names.update({n: _readable(e, names) for n, e in outputs})
             case Union(inputs=inputs):
@@ -235,6 +242,8 @@ def _outline(op: Operator, names: dict[str, str]) -> str:
     match op:
         case Scan(relation=relation):
             return relation
+        case Values(rows=rows):
+            return "one row" if len(rows) == 1 else f"{len(rows)} rows"
         case Project(child=child):
             return _outline(child, names)
         case Ended(child=child):

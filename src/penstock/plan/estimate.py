@@ -21,6 +21,7 @@ from penstock.plan.operators import (
     SidedJoin,
     TopK,
     Union,
+    Values,
     Window,
 )
 
@@ -34,6 +35,8 @@ def estimated_rows(op: Operator, sizes: Mapping[str, int]) -> int:
     match op:
         case Scan(relation=relation):
             return sizes.get(relation, 0)
+        case Values(rows=rows_):
+            return len(rows_)
         case Aggregate(keys=()):
             return 1
         case Late():

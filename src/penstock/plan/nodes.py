@@ -32,6 +32,7 @@ from penstock.plan.operators import (
     SidedJoin,
     TopK,
     Union,
+    Values,
     Window,
     bracketed,
     column,
@@ -163,6 +164,9 @@ def _canonical(op: Operator, numbers: dict[str, str]) -> str:
     match op:
         case Scan(relation=relation, stored=stored):
             return f"scan {relation}({','.join(f'{number(i)}={s}' for i, s in stored)})"
+        case Values(columns=names):
+            rows = ";".join(",".join(render(value) for value in row) for row in op.rows)
+            return f"values({rows}|{','.join(number(n) for n in names)})"
         case Project(outputs=outputs):
             return f"project({inner}|{named(outputs)})"
         case Late(at=at, allowed=allowed):

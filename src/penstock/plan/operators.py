@@ -37,6 +37,24 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Values:
+    """Rows that stand in the query itself, and so never change. SELECT without FROM reads one, without a meaning."""
+
+    rows: tuple[tuple[exp.Expr, ...], ...]
+    columns: tuple[str, ...]
+
+    @property
+    def children(self) -> tuple[Operator, ...]:
+        return ()
+
+    @property
+    def text(self) -> str:
+        """The rows as Spark SQL."""
+        rows = ", ".join(f"({', '.join(render(value) for value in row)})" for row in self.rows)
+        return f"SELECT * FROM VALUES {rows} AS given({', '.join(self.columns)})"
+
+
+@dataclass(frozen=True)
 class Project:
     child: Operator
     outputs: tuple[Named, ...]
@@ -263,7 +281,7 @@ class TopK:
         return (self.child,)
 
 
-Stateless = Scan | Project | Filter | Join | SidedJoin | Generate | Union | Late | Accepted
+Stateless = Scan | Values | Project | Filter | Join | SidedJoin | Generate | Union | Late | Accepted
 Operator = Stateless | Distinct | Aggregate | Window | TopK
 STATEFUL = (Distinct, Aggregate, Window, TopK)
 
@@ -276,9 +294,9 @@ def walk(op: Operator) -> Iterator[Operator]:
 
 
 def mapped(op: Operator, change: Callable[[Operator], Operator]) -> Operator:
-    """The operator with each of its inputs changed; those that read a table, and nothing else, stay as they are."""
+    """The operator with each of its inputs changed; those that read a table and nothing else, or nothing, stay."""
     match op:
-        case Scan() | Late() | Accepted():
+        case Scan() | Values() | Late() | Accepted():
             return op
         case Join(inputs=inputs) | Union(inputs=inputs):
             return replace(op, inputs=tuple(change(child) for child in inputs))

@@ -18,6 +18,7 @@ from penstock.plan.operators import (
     SidedJoin,
     TopK,
     Union,
+    Values,
     Window,
     column,
     expressions,
@@ -33,7 +34,7 @@ def prune(root: Operator) -> Operator:
 def _narrow(op: Operator, needed: set[str]) -> Operator:
     """The operator with at least the needed columns."""
     match op:
-        case Late() | Accepted():  # which are made of what is needed
+        case Values() | Late() | Accepted():  # few columns, or those that are needed
             return op
         case Scan(stored=stored):
             kept = tuple(pair for pair in stored if pair[0] in needed)

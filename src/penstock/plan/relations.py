@@ -1,4 +1,4 @@
-"""The FROM clause: tables, derived tables, CTEs, joins of every kind, and LATERAL VIEW."""
+"""The FROM clause: tables, derived tables, CTEs, VALUES, joins of every kind, and LATERAL VIEW."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.plan import functions
-from penstock.plan.build import Ctes, Plan, only, refuse_extras
+from penstock.plan.build import Beside, Ctes, Plan, only, refuse_extras
 from penstock.plan.check import check_expression
+from penstock.plan.lateral import beside, is_true
 from penstock.plan.operators import (
     Filter,
     Generate,
@@ -19,6 +20,7 @@ from penstock.plan.operators import (
     Project,
     Scan,
     SidedJoin,
+    Values,
     column,
     conjuncts,
     names_in,
@@ -42,19 +44,41 @@ _SIDED: dict[tuple[str, str], Kind] = {
 class FromReader:
     """Reads the FROM clause of one SELECT."""
 
-    def __init__(self, builder: Builder, ctes: Ctes):
+    def __init__(self, builder: Builder, ctes: Ctes, beside: Beside | None = None):
         self._builder = builder
         self._ctes = ctes
+        self._beside = beside
+        self.kept: tuple[str, ...] = ()
+        """The columns of the rows that a LATERAL subquery stands beside."""
 
     def read(self, tree: exp.Select) -> From:
-        root, scope = self._relation(tree.args["from_"].this)
+        first = tree.args.get("from_")
+        root, scope = self._first(first.this, tree) if first is not None else self._nothing()
         for join in tree.args.get("joins") or ():
             root, scope = self._join(root, scope, join)
         for lateral in tree.args.get("laterals") or ():
             root, scope = self._lateral(root, scope, lateral)
-        return root, scope
+        if self._beside is None or self.kept:
+            return root, scope
+        self.kept = self._beside.rows.columns
+        inputs, conditions = (root.inputs, root.conditions) if isinstance(root, Join) else ((root,), ())
+        return Join((self._beside.rows, *inputs), conditions), scope
 
     # -- relations ----------------------------------------------------------------------------------------------------
+
+    def _first(self, node: exp.Expr, tree: exp.Select) -> From:
+        """The first relation. In a LATERAL subquery it may be a derived table that uses the names around, too."""
+        try:
+            return self._relation(node)
+        except Unsupported as problem:
+            sides = {(join.side or "").upper() for join in tree.args.get("joins") or ()}
+            if self._beside is None or problem.code != "UNRESOLVED_NAME" or sides & {"RIGHT", "FULL"}:
+                raise
+            if not isinstance(node, exp.Subquery) or node.args.get("joins") or isinstance(node.this, exp.Table):
+                raise
+            plan = self._builder.query(_unaliased(node), self._ctes, beside=self._beside)
+            self.kept = plan.kept
+            return self._more(node, aliased(plan, node))
 
     def _relation(self, node: exp.Expr) -> From:
         match node:
@@ -69,7 +93,10 @@ class FromReader:
                     inner = self._relation(node.this)
                     return self._more(node, _under_alias(inner, node))
                 plan = self._builder.query(_unaliased(node), self._ctes)
-                return self._more(node, _aliased(plan, node))
+                return self._more(node, aliased(plan, node))
+            case exp.Values():
+                refuse_extras(node, {"expressions", "alias", "joins", "laterals"})
+                return self._more(node, self._values(node))
         raise Unsupported("TABLE_FORM", f"the table form {type(node).__name__.upper()} in FROM")
 
     def _more(self, node: exp.Expr, start: From) -> From:
@@ -86,20 +113,41 @@ class FromReader:
         if name in self._ctes:
             cte = self._ctes[name]
             plan = self._builder.query(cte.tree.this, cte.visible)
-            return _aliased(plan.renamed([c.name for c in cte.tree.args["alias"].columns]), node)
+            return aliased(plan.renamed([c.name for c in cte.tree.args["alias"].columns]), node)
         if name not in self._builder.schemas:
             raise Unsupported("UNRESOLVED_NAME", f"the unknown table {node.name!r}")
         stored = tuple((self._builder.fresh(), stored) for stored in self._builder.schemas[name])
-        return _aliased(Plan(Scan(name, stored), tuple((s, i) for i, s in stored)), node)
+        return aliased(Plan(Scan(name, stored), tuple((s, i) for i, s in stored)), node)
+
+    def _values(self, node: exp.Values) -> From:
+        rows = tuple(tuple(row.expressions) for row in node.expressions)
+        for value in (value for row in rows for value in row):
+            check_expression(value)
+        names = tuple(self._builder.fresh() for _ in rows[0])
+        visible = tuple((f"col{i}", name) for i, name in enumerate(names, start=1))
+        return aliased(Plan(Values(rows, names), visible), node)
+
+    def _nothing(self) -> From:
+        """What SELECT without FROM reads: one row, of which nothing can be named."""
+        if self._beside is not None:
+            self.kept = self._beside.rows.columns
+            return self._beside.rows, Scope()
+        return Values(((exp.Literal.number(1),),), (self._builder.fresh(),)), Scope()
 
     # -- joins --------------------------------------------------------------------------------------------------------
 
     def _join(self, left: Operator, scope: Scope, join: exp.Join) -> From:
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         if isinstance(join.this, exp.Lateral):
-            if side or kind not in ("", "CROSS", "INNER") or join.args.get("on"):
-                raise Unsupported("LATERAL", "a LATERAL join with a condition")
-            return self._lateral(left, scope, join.this)
+            if isinstance(join.this.this, exp.Subquery):
+                return self._lateral_query(left, scope, join)
+            if (
+                side not in ("", "LEFT")
+                or kind not in ("", "CROSS", "INNER", "OUTER")
+                or not is_true(join.args.get("on"))
+            ):
+                raise Unsupported("LATERAL", "a LATERAL join of a generator with a condition")
+            return self._lateral(left, scope, join.this, outer=side == "LEFT")
         right, right_scope = self._relation(join.this)
         if (side, kind) in _SIDED:
             return self._sided(_SIDED[side, kind], (left, scope), (right, right_scope), join, swapped=side == "RIGHT")
@@ -153,13 +201,20 @@ class FromReader:
             conditions.extend(conjuncts(resolved(join.args["on"], both)))
         return tuple(conditions)
 
+    def _lateral_query(self, left: Operator, scope: Scope, join: exp.Join) -> From:
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        if side not in ("", "LEFT") or kind not in ("", "CROSS", "INNER", "OUTER"):
+            raise Unsupported("LATERAL", f"a {side} {kind} JOIN with LATERAL")
+        on = join.args.get("on")
+        return beside(self._builder, self._ctes, (left, scope), join.this, on, outer=side == "LEFT")
+
     # -- generators ---------------------------------------------------------------------------------------------------
 
-    def _lateral(self, root: Operator, scope: Scope, lateral: exp.Lateral) -> From:
+    def _lateral(self, root: Operator, scope: Scope, lateral: exp.Lateral, *, outer: bool = False) -> From:
         """LATERAL VIEW [OUTER] generator t AS columns, and LATERAL generator AS t(columns)."""
         function = lateral.this
         if isinstance(function, exp.Query | exp.Subquery):
-            raise Unsupported("LATERAL", "a LATERAL subquery")
+            return beside(self._builder, self._ctes, (root, scope), lateral, None, outer=False)
         name = functions.function_name(function)
         if name not in functions.GENERATORS:
             raise Unsupported("GENERATOR", f"the table function {name or function.sql(dialect='spark')}")
@@ -167,7 +222,7 @@ class FromReader:
         names = [c.name for c in alias.columns] if alias is not None else []
         names = names or default_columns(function)
         internal = tuple(self._builder.fresh() for _ in names)
-        call = generator_call(resolved(function, scope, generator=True), outer=bool(lateral.args.get("outer")))
+        call = generator_call(resolved(function, scope, generator=True), outer=outer or bool(lateral.args.get("outer")))
         added = Scope.of(alias.name if alias is not None else None, list(zip(names, internal, strict=True)))
         return Generate(root, call, internal), scope.joined(added, {})
 
@@ -226,10 +281,12 @@ def _operand(condition: exp.Expr) -> exp.Expr:
     return exp.paren(condition.copy()) if isinstance(condition, exp.Or) else condition.copy()
 
 
-def _aliased(plan: Plan, node: exp.Expr) -> From:
+def aliased(plan: Plan, node: exp.Expr) -> From:
+    """A query's rows under the names of its alias."""
     alias = node.args.get("alias")
     named = plan.renamed([c.name for c in alias.columns] if alias is not None else [])
-    root = only(named.root, named.names) if len(named.root.columns) != len(named.outputs) else named.root
+    names = named.names + named.kept
+    root = only(named.root, names) if len(named.root.columns) != len(names) else named.root
     return root, Scope.of(node.alias_or_name or None, named.outputs)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from penstock.plan.operators import column
+from penstock.plan.operators import column, names_in
 from penstock.plan.unsupported import Unsupported
 
 
@@ -50,6 +50,15 @@ class Scope:
         """These names, and behind them those of the query around."""
         return replace(self, outer=outer)
 
+    def renamed(self, names: Mapping[str, str]) -> Scope:
+        """The same names for columns that are called otherwise inside."""
+        return replace(
+            self,
+            columns=[replace(c, internal=names.get(c.internal, c.internal)) for c in self.columns],
+            merged={name: names.get(internal, internal) for name, internal in self.merged.items()},
+            starred=[(name, names.get(internal, internal)) for name, internal in self.starred],
+        )
+
     def lookup(self, name: str, relation: str | None = None) -> str | None:
         """The internal name of a column, or None; two candidates are an error that Spark reports in its own words."""
         name = name.lower()
@@ -82,6 +91,22 @@ class Scope:
         if relation is None:
             return self.starred
         return [(c.name, c.internal) for c in self.columns if (c.relation or "").lower() == relation.lower()]
+
+
+@dataclass
+class NotedScope(Scope):
+    """Names that note which of them were asked for."""
+
+    used: set[str] = field(default_factory=set)
+
+    @classmethod
+    def noting(cls, scope: Scope) -> NotedScope:
+        return cls(scope.columns, scope.merged, scope.starred, scope.outer)
+
+    def resolve(self, node: exp.Column) -> exp.Expr | None:
+        found = super().resolve(node)
+        self.used |= names_in(found) if found is not None else set()
+        return found
 
 
 def _fields(internal: str, fields: list[str]) -> exp.Expr:

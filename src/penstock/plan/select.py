@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from penstock.plan import aggregates, functions, grouping, windows
-from penstock.plan.build import Ctes, Plan, refuse_extras
+from penstock.plan.build import Beside, Ctes, Plan, only, refuse_extras
 from penstock.plan.check import check_expression, is_session
+from penstock.plan.lateral import for_each
 from penstock.plan.operators import (
     Distinct,
     Filter,
@@ -18,6 +19,7 @@ from penstock.plan.operators import (
     Operator,
     Project,
     TopK,
+    Window,
     column,
     conjuncts,
     names_in,
@@ -38,17 +40,24 @@ _KNOWN = {"with_", "expressions", "from_", "joins", "laterals", "where", "group"
 
 
 class Select:
-    """Reads one SELECT from its source up. ``outer``: the names of the query around, for a subquery."""
+    """Reads one SELECT from its source up. ``outer``: the names of the query around, for a subquery.
 
-    def __init__(self, builder: Builder, tree: exp.Select, ctes: Ctes, outer: Scope | None = None):
+    ``beside``: the rows that a LATERAL subquery is computed for. Their columns are kept in all that is done: groups,
+    partitions and limits are those of each of these rows.
+    """
+
+    def __init__(
+        self, builder: Builder, tree: exp.Select, ctes: Ctes, outer: Scope | None = None, beside: Beside | None = None
+    ):
         refuse_extras(tree, _KNOWN)
-        if tree.args.get("from_") is None:
-            raise Unsupported("NO_SOURCE", "a SELECT without FROM")
         self._builder = builder
         self._tree = tree
-        source, scope = FromReader(builder, ctes).read(tree)
+        reader = FromReader(builder, ctes, beside)
+        source, scope = reader.read(tree)
         self.source: Operator = source
-        self._scope = scope.within(outer)
+        self._scope = scope.within(outer if beside is None else beside.scope)
+        self._beside = beside
+        self._kept = reader.kept
         self._subqueries = Subqueries(builder, ctes)
         self._sessions = tree.args.get("group") is not None
         self._named = {w.this.name.lower(): w for w in tree.args.get("windows") or ()}
@@ -126,6 +135,8 @@ class Select:
         """Aggregate the source; the items and HAVING then read keys and measures instead of rows."""
         keys, sets = self._keys(items)
         keys = self._correlated_keys(keys)
+        kept: list[Named] = [(self._builder.fresh(), column(name)) for name in self._kept]
+        keys = [*keys, *kept]
         extractor = aggregates.Extractor(keys, self._builder.fresh)
         new_items = [(name, extractor.rewrite(e)) for name, e in items]
         having, qualify = self._tree.args.get("having"), self._tree.args.get("qualify")
@@ -143,13 +154,20 @@ class Select:
         measures = [(name, e) for (name, _), e in zip(extractor.measures, measure_values, strict=True)]
         self._check_local([e for _, e in keys + measures])
         if any(is_session(node) for _, e in keys + measures for node in e.walk()):
-            if sets is not None or self.conditions:
+            if sets is not None or self.conditions or self._beside is not None:
                 raise Unsupported("TIME_WINDOW", "SESSION_WINDOW in GROUPING SETS or a correlated subquery")
             self.source = grouping.in_sessions(self._builder, self.source, keys, measures)
+        elif self._beside is not None and self._tree.args.get("group") is None:
+            self.source = for_each(self._builder, self._beside, self.source, kept, measures)
+            self._kept = self._beside.each.columns
         elif sets is None:
             self.source = grouping.aggregated(self._builder, self.source, keys, measures)
+        elif self._beside is not None:
+            raise Unsupported("LATERAL", "GROUPING SETS in a LATERAL subquery")
         else:
             self.source = grouping.grouped_by_sets(self._builder, self.source, keys, measures, sets)
+        if self._tree.args.get("group") is not None:
+            self._kept = tuple(name for name, _ in kept)
         self._subqueries.rewrite = extractor.rewrite
         for condition in conditions:
             self.source = self._subqueries.restrict(self.source, condition)
@@ -250,7 +268,7 @@ class Select:
         values = [e for _, e in items] + ([self._qualify] if self._qualify is not None else [])
         self.source, values = self._subqueries.attach_all(self.source, values)
         before = set(self.source.columns)
-        self.source, values = windows.extract(self._builder, self.source, values)
+        self.source, values = windows.extract(self._builder, self.source, values, self._kept)
         if self.conditions and set(self.source.columns) != before:
             raise Unsupported("CORRELATED_SUBQUERY", "a window function in a correlated subquery")
         if self._qualify is not None:
@@ -276,6 +294,10 @@ class Select:
         order, visible = self._tree.args.get("order"), list(items)
         if order is None or not self._is_limited:
             return []
+        if is_all(order):
+            if self._scope.lookup("all") is not None:
+                raise Unsupported("LIMIT", "ORDER BY ALL beside a column called all")
+            return [(order.expressions[0], place) for place in range(len(visible))]
         keys = []
         for key in order.expressions:
             by = key.this
@@ -302,7 +324,7 @@ class Select:
         # The query around compares with columns of the source: they are carried along.
         carried = sorted({n for c in self.conditions for n in names_in(c) if n in self.source.columns})
         values: list[Named] = [(name, e) for name, (_, e) in zip(names, items, strict=True)]
-        root: Operator = Project(self.source, (*values, *((n, column(n)) for n in carried)))
+        root: Operator = Project(self.source, (*values, *((n, column(n)) for n in (*carried, *self._kept))))
         distinct = self._tree.args.get("distinct")
         if distinct is not None:
             if distinct.args.get("on"):
@@ -315,9 +337,9 @@ class Select:
             for key, place in order:
                 keys.append(key.copy())
                 keys[-1].set("this", column(names[place]))
-            root = limited(self._tree, root, keys)
+            root = limited(self._builder, self._tree, root, keys, self._kept)
         outputs = tuple((name, internal) for (name, _), internal in zip(items[:visible], names, strict=False))
-        return Plan(root, outputs, tuple(self.conditions))
+        return Plan(root, outputs, tuple(self.conditions), self._kept)
 
     # -- expressions --------------------------------------------------------------------------------------------------
 
@@ -349,8 +371,16 @@ class _GeneratorColumn(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "place": True}
 
 
-def limited(tree: exp.Expr, root: Operator, order: list[exp.Expr]) -> Operator:
-    """ORDER BY .. LIMIT .. OFFSET as top-k."""
+def is_all(order: exp.Expr) -> bool:
+    """Whether it is ORDER BY ALL."""
+    key = order.expressions[0].this
+    return len(order.expressions) == 1 and isinstance(key, exp.Var) and key.name.upper() == "ALL"
+
+
+def limited(
+    builder: Builder, tree: exp.Expr, root: Operator, order: list[exp.Expr], kept: tuple[str, ...] = ()
+) -> Operator:
+    """ORDER BY .. LIMIT .. OFFSET as top-k; for each value of the kept columns, if there are any, as row numbers."""
     limit, offset = tree.args.get("limit"), tree.args.get("offset")
     if limit is None or not order:
         raise Unsupported("LIMIT", "LIMIT without ORDER BY" if limit is not None else "OFFSET without LIMIT")
@@ -359,7 +389,21 @@ def limited(tree: exp.Expr, root: Operator, order: list[exp.Expr]) -> Operator:
     ]
     if any(not isinstance(n, exp.Literal) or not n.is_int for n in numbers):
         raise Unsupported("LIMIT", "LIMIT of something other than a number")
-    return TopK(root, tuple(order), int(numbers[0].this), int(numbers[1].this))
+    most, skipped = (int(number.this) for number in numbers)
+    return TopK(root, tuple(order), most, skipped) if not kept else _numbered(builder, root, order, most, skipped, kept)
+
+
+def _numbered(
+    builder: Builder, root: Operator, order: list[exp.Expr], most: int, skipped: int, kept: tuple[str, ...]
+) -> Operator:
+    """The first rows of each partition."""
+    place = builder.fresh()
+    by = [column(name) for name in kept]
+    number = exp.Window(this=exp.RowNumber(), partition_by=by, order=exp.Order(expressions=order))
+    between = exp.Between(
+        this=column(place), low=exp.Literal.number(skipped + 1), high=exp.Literal.number(skipped + most)
+    )
+    return only(Filter(Window(root, kept, ((place, number),)), between), root.columns)
 
 
 def _generator(node: exp.Expr) -> exp.Expr | None:

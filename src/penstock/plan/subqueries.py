@@ -36,6 +36,7 @@ from penstock.plan.operators import (
     Project,
     SidedJoin,
     TopK,
+    Values,
     bracketed,
     column,
     names_in,
@@ -226,8 +227,7 @@ class Subqueries:
         top = plan.root
         while isinstance(top, Project):
             top = top.child
-        at_most_one = (isinstance(top, TopK) and top.limit <= 1) or (isinstance(top, Aggregate) and not top.keys)
-        if not at_most_one or plan.conditions:
+        if not _at_most_one(top) or plan.conditions:
             raise Unsupported("SCALAR_SUBQUERY", "a scalar subquery that is not a single aggregate")
         return self._sided("left", source, Plan(only(plan.root, plan.names), plan.outputs)), column(plan.names[0])
 
@@ -288,6 +288,18 @@ def _first(root: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Query):
             raise Unsupported("SUBQUERY", f"a subquery with {type(node.parent).__name__.upper()}")
     return None
+
+
+def _at_most_one(op: Operator) -> bool:
+    """Whether an operator can be seen to give at most one row."""
+    match op:
+        case TopK(limit=limit):
+            return limit <= 1
+        case Aggregate(keys=keys):
+            return not keys
+        case Values(rows=rows):
+            return len(rows) <= 1
+    return False
 
 
 def _unwrapped(tree: exp.Expr) -> exp.Expr:

@@ -38,14 +38,21 @@ def inline_named(node: exp.Expr, named: Mapping[str, exp.Window]) -> exp.Expr:
     return node
 
 
-def extract(builder: Builder, source: Operator, items: list[exp.Expr]) -> tuple[Operator, list[exp.Expr]]:
-    """The source with window functions computed, and the expressions over their columns."""
+def extract(
+    builder: Builder, source: Operator, items: list[exp.Expr], within: tuple[str, ...] = ()
+) -> tuple[Operator, list[exp.Expr]]:
+    """The source with window functions computed, and the expressions over their columns.
+
+    ``within``: columns whose values every partition is within.
+    """
     found: list[tuple[str, exp.Window]] = []
     rewritten = []
     for item in items:
         wrapped = exp.paren(item.copy())
         for node in [n for n in wrapped.find_all(exp.Window) if n.find_ancestor(exp.Window) is None]:
             _check(node)
+            if within:
+                node.set("partition_by", [*map(column, within), *(node.args.get("partition_by") or ())])
             name = next((name for name, known in found if known == node), None)
             if name is None:
                 name = builder.fresh()

@@ -26,7 +26,7 @@ class Call:
 
 
 class CallParser(Spark.Parser):
-    """Notes where calls, WHERE and GROUP BY stand."""
+    """Notes where calls, WHERE, GROUP BY and LIMIT stand."""
 
     def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
         first = self._index
@@ -46,10 +46,21 @@ class CallParser(Spark.Parser):
     def _parse_group(self, *args: Any, **options: Any) -> exp.Group | None:
         return self._placed(super()._parse_group, *args, **options)
 
+    def _parse_limit(self, *args: Any, **options: Any) -> Any:
+        return self._placed(super()._parse_limit, *args, **options)
+
+    def _parse_derived_table_values(self, *args: Any, **options: Any) -> Any:
+        """``(VALUES .. AS x(a)) y`` is a derived table, whose query has a name of its own."""
+        values = super()._parse_derived_table_values(*args, **options)
+        if values is None or not values.args.get("alias") or self._prev.token_type != TokenType.R_PAREN:
+            return values
+        alias = self._parse_table_alias()
+        return values if alias is None else exp.Subquery(this=exp.select("*").from_(values), alias=alias)
+
     def _placed(self, parse: Any, *args: Any, **options: Any) -> Any:
         token = self._curr
         clause = parse(*args, **options)
-        if clause is not None:
+        if token is not None and self._curr is not token:
             clause.meta[PLACE] = token.start
         return clause
 

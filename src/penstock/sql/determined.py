@@ -1,7 +1,8 @@
-"""Aggregates whose result depends on the order of rows, spelled so that it does not.
+"""What depends on the order of rows, spelled so that it does not.
 
 COLLECT_LIST, COLLECT_SET and ARRAY_AGG give their values sorted. MIN_BY and MAX_BY choose, among rows that tie, the
-smallest and the largest value. Spark leaves both open, so the answer is one that Spark could have given.
+smallest and the largest value. LIMIT without ORDER BY takes the first rows in the order of all columns. Spark leaves
+all of it open, so the answer is one that Spark could have given.
 """
 
 from __future__ import annotations
@@ -34,6 +35,47 @@ def determine(rewriting: Rewriting) -> None:
             around = around.parent
         new = _sorted(node, around) if isinstance(node, _LISTS) else _picked(node, around)
         rewriting.replace(node, new, around=around, name=read(around).sql(dialect="spark"))
+
+
+_QUERIES = (exp.Select, exp.SetOperation, exp.Subquery)
+_BEFORE_LIMIT = ("order", "sort", "cluster", "distribute", "windows")
+
+
+def has_open_limits(tree: exp.Expr) -> bool:
+    """Whether a query has a LIMIT without ORDER BY that can be settled."""
+    return any(_is_open_limit(node) for node in tree.find_all(*_QUERIES))
+
+
+def determine_limits(rewriting: Rewriting) -> None:
+    """ORDER BY ALL before a LIMIT that has no order.
+
+    >>> from penstock.sql.query import spark_text
+    >>> print(spark_text("SELECT a, b FROM t LIMIT 3"))
+    SELECT a, b FROM t  ORDER BY ALL LIMIT 3
+    """
+    for node in [n for n in rewriting.find(*_QUERIES) if _is_open_limit(n)]:
+        key = exp.Ordered(this=exp.Var(this="ALL"), nulls_first=True)
+        rewriting.add_order(node, exp.Order(expressions=[key]))
+
+
+def _is_open_limit(node: exp.Expr) -> bool:
+    if not isinstance(node.args.get("limit"), exp.Limit) or any(node.args.get(key) for key in _BEFORE_LIMIT):
+        return False
+    if isinstance(node.parent, exp.Exists):  # of which only matters whether there is a row
+        return False
+    return not any(_is_ordered(other) and not _is_around(other, node) for other in node.root().find_all(*_QUERIES))
+
+
+def _is_ordered(node: exp.Expr) -> bool:
+    """Whether a query is sorted without a LIMIT: who then limits it elsewhere expects the first rows of that order."""
+    return bool(node.args.get("order") and not node.args.get("limit"))
+
+
+def _is_around(query: exp.Expr, node: exp.Expr) -> bool:
+    above = node.parent
+    while above is not None and above is not query:
+        above = above.parent
+    return above is query
 
 
 def _is_left_open(node: exp.Expr) -> bool:

@@ -16,9 +16,10 @@ from penstock.sql.calls import CallParser
 from penstock.sql.precedence import SparkParser, with_brackets
 
 _VERBATIM = (
-    "LOG2", "LOG10", "INSTR", "DATE_SUB", "SPACE", "TO_UNIX_TIMESTAMP", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP",
+    "LOG", "LOG2", "LOG10", "INSTR", "DATE_SUB", "SPACE", "TO_UNIX_TIMESTAMP", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP",
+    "TO_CHAR", "UNIX_DATE", "COLLATE", "VARIANT_GET", "PARSE_JSON", "LEVENSHTEIN", "TIME_DIFF", "TIME_TRUNC",
 )  # fmt: skip
-"""Functions that sqlglot would spell by another, whose value may differ in the last bits."""
+"""Functions that sqlglot would spell by another, whose value may differ in the last bits, or cannot spell."""
 
 _FOREIGN = ("&&", "??", "~~~", "~~", "~*", "<->", "<<->>", "|/", "||/", "<@", "@>", "&<", "&>", "-|-", "^@", "?::",
             "->>", "#>", "#>>", "#-", "@@", "@?")  # fmt: skip
@@ -28,9 +29,11 @@ _ALSO_FUNCTIONS = (TokenType.WINDOW, TokenType.SESSION)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _TYPE = exp.DataType.Type
 _SUFFIXES = {_TYPE.BIGINT: "L", _TYPE.SMALLINT: "S", _TYPE.TINYINT: "Y", _TYPE.DOUBLE: "D"}
+_OF_JOINS = ("on", "using", "kind", "side", "method")
+_LETTERS = frozenset(exp.TimeUnit.UNABBREVIATED_UNIT_NAME)
 _PREFIXES = {
     _TYPE.DATE: "DATE", _TYPE.TIMESTAMPTZ: "TIMESTAMP", _TYPE.TIMESTAMPLTZ: "TIMESTAMP_LTZ",
-    _TYPE.TIMESTAMPNTZ: "TIMESTAMP_NTZ",
+    _TYPE.TIMESTAMPNTZ: "TIMESTAMP_NTZ", _TYPE.TIME: "TIME",
 }  # fmt: skip
 
 
@@ -52,6 +55,31 @@ def _literal(cast: exp.Cast) -> str | None:
     return f"{sign}{value.this}{_SUFFIXES[kind]}" if kind in _SUFFIXES and _NUMBER.fullmatch(value.this) else None
 
 
+def _cut_time(args: list[exp.Expr]) -> exp.Expr:
+    """DATE_TRUNC. Letters that are a unit to sqlglot (M is its minute) are none to Spark, which answers NULL."""
+    if len(args) == 2 and _is_unit(args[0]):
+        return exp.TimestampTrunc(this=args[1], unit=exp.var(args[0].name))
+    return exp.Anonymous(this="DATE_TRUNC", expressions=args)
+
+
+def _cut_date(args: list[exp.Expr]) -> exp.Expr:
+    """TRUNC, its unit spelled as it was."""
+    if len(args) != 2 or not _is_unit(args[1]):
+        return exp.Anonymous(this="TRUNC", expressions=args)
+    cut = exp.DateTrunc(this=args[0], unit=args[1].copy())
+    cut.set("unit", args[1])
+    return cut
+
+
+def _is_unit(e: exp.Expr) -> bool:
+    return isinstance(e, exp.Literal) and e.is_string and e.name.upper() not in _LETTERS
+
+
+def _to_date(args: list[exp.Expr]) -> exp.Expr:
+    """TO_DATE. With a format it is another function than without, even with the format that is usual."""
+    return exp.TsOrDsToDate(this=args[0]) if len(args) == 1 else exp.Anonymous(this="TO_DATE", expressions=args)
+
+
 def _is_type_of(text: str, kind: exp.DataType) -> bool:
     """Whether a decimal literal of this text has this type."""
     if not _NUMBER.fullmatch(text):
@@ -69,12 +97,24 @@ class SparkSql(Spark):
         }
 
     class Parser(CallParser, SparkParser):
+        ADD_JOIN_ON_TRUE = False  # which Spark plans otherwise, if a generator is joined
         FUNCTIONS: ClassVar[dict[str, Any]] = {
-            name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM
+            **{name: make for name, make in Spark.Parser.FUNCTIONS.items() if name not in _VERBATIM},
+            "DATE_TRUNC": _cut_time,
+            "TRUNC": _cut_date,
+            "TO_DATE": _to_date,
         }
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: read for name, read in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name != "ANY"
         }
+
+        def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
+            """A JOIN without a condition is no comma, which binds less tightly."""
+            comma = self._curr is not None and self._curr.token_type == TokenType.COMMA
+            join = super()._parse_join(*args, **options)
+            if join is not None and not comma and not any(join.args.get(key) for key in _OF_JOINS):
+                join.set("kind", "INNER")
+            return join
 
         def parse(self, raw_tokens: list[Token], sql: str | None = None) -> list[exp.Expr | None]:
             """WINDOW and SESSION are functions where a bracket follows."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import sqlglot
 from sqlglot import exp
 
 from penstock.errors import DefinitionError
@@ -15,8 +16,10 @@ from penstock.sql.event_time import has_sets
 from penstock.sql.intervals import microseconds
 from penstock.sql.query import parse_written
 from penstock.sql.rewriting import composed
+from penstock.sql.trees import whole_number
 
-_STANDS_FOR_THE_WATERMARK = 9_223_372_036_854_775_806
+WATERMARK = "__WATERMARK"
+"""A function that stands for the watermark, in microseconds, in the query of a view that waits for it."""
 END = "__window_end"
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _SHORT = {"DD": "DAY", "MON": "MONTH", "MM": "MONTH", "YY": "YEAR", "YYYY": "YEAR"}
@@ -27,7 +30,7 @@ def ended(query: str, names: Sequence[str], view: str) -> str:
 
     >>> text = ended("SELECT date_trunc('hour', ts) AS h, COUNT(*) AS n FROM t GROUP BY 1", ["h", "n"], "v")
     >>> text.split(" FROM ")[0], text.split(" WHERE ")[1]
-    ('SELECT `h`, `n`', '__window_end <= TIMESTAMP_MICROS(9223372036854775806)')
+    ('SELECT `h`, `n`', '__window_end <= TIMESTAMP_MICROS(__WATERMARK())')
     """
     tree = parse_written(query)
     end = _window_end(tree) if isinstance(tree, exp.Select) else None
@@ -53,18 +56,30 @@ def ended(query: str, names: Sequence[str], view: str) -> str:
         f"`{item.alias_or_name}`" + ("" if item.alias_or_name == name else f" AS `{name}`")
         for item, name in zip(columns, names, strict=True)
     ]
-    moment = f"TIMESTAMP_MICROS({_STANDS_FOR_THE_WATERMARK})"
+    moment = f"TIMESTAMP_MICROS({WATERMARK}())"
     return f"SELECT {', '.join(shown)} FROM ({inner.sql(dialect=SparkSql)}) AS __windows WHERE {END} <= {moment}"
 
 
 def at(text: str, watermark: int | None) -> str:
     """The query with the watermark in its place; None: no window has ended."""
-    return text.replace(str(_STANDS_FOR_THE_WATERMARK), "NULL" if watermark is None else str(watermark))
+    if WATERMARK not in text:
+        return text
+    return passed(sqlglot.parse_one(text, dialect=SparkSql), watermark).sql(dialect=SparkSql)
+
+
+def passed(condition: exp.Expr, watermark: int | None) -> exp.Expr:
+    """A condition with the watermark in its place."""
+    now: exp.Expr = exp.Null() if watermark is None else whole_number(watermark)
+    return condition.transform(lambda node: now.copy() if _is_watermark(node) else node)
 
 
 def is_moving(condition: exp.Expr) -> bool:
     """Whether a condition compares with the watermark."""
-    return any(literal.this == str(_STANDS_FOR_THE_WATERMARK) for literal in condition.find_all(exp.Literal))
+    return any(_is_watermark(node) for node in condition.find_all(exp.Anonymous))
+
+
+def _is_watermark(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).upper() == WATERMARK
 
 
 def _refuse_beyond_groups(select: exp.Select, view: str) -> None:

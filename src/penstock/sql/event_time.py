@@ -31,6 +31,7 @@ _GROUPED = ("TUMBLE", "HOP", "SESSION", *_OF_SPARK)
 _BY_TIME = (exp.FirstValue, exp.LastValue, exp.First, exp.Last)
 _HOP = "__hop_start"
 _MOST_WINDOWS = 1_000
+_WAS, _LENGTHS, _ADDED = "was", "lengths", "added"
 
 
 def uses_event_time(tree: exp.Expr) -> bool:
@@ -87,6 +88,39 @@ def rewrite_windows(tree: exp.Query) -> exp.Query:
     return tree
 
 
+def windows_put_back(tree: exp.Query) -> exp.Query:
+    """What ``rewrite_windows`` gave, with Spark's windows again wherever they were spelled otherwise.
+
+    If nothing else was changed, Spark sees the query that was written.
+    """
+    tree = tree.copy()
+    for node in [n for n in tree.walk() if _WAS in n.meta]:
+        node.replace(node.meta[_WAS].copy())
+    for node in [n for n in tree.walk() if _ADDED in n.meta]:
+        above = node.parent
+        if isinstance(above, exp.And):
+            above.replace(above.right if above.left is node else above.left)
+        elif isinstance(above, exp.Where):
+            above.pop()
+        else:
+            node.pop()
+    return tree
+
+
+def lengths_of_windows(tree: exp.Query) -> list[str]:
+    """The length, slide and offset of each of Spark's windows that ``rewrite_windows`` spelled otherwise."""
+    return list(dict.fromkeys(node.meta[_LENGTHS] for node in tree.walk() if _LENGTHS in node.meta))
+
+
+def _instead(value: exp.Expr, was: exp.Expr, window: exp.Anonymous | None = None) -> exp.Expr:
+    """A copy of a value that remembers what stood in its place, and of which window it is made."""
+    made = value.copy()
+    made.meta[_WAS] = was.meta.get(_WAS, was).copy()
+    if window is not None:
+        made.meta[_LENGTHS] = ", ".join(e.sql(dialect=SparkSql) for e in window.expressions[1:])
+    return made
+
+
 def _is_name(tree: exp.Expr) -> bool:
     """Whether something else in a query is called as Spark's windows are."""
     given = (exp.Alias, exp.Aliases, exp.TableAlias, exp.CTE)
@@ -122,7 +156,8 @@ def _name_fields(select: exp.Select) -> None:
                 value = made[0].copy()
             else:
                 continue
-            used.replace(exp.alias_(value, used.name, quoted=True) if used.parent is select else value)
+            named = exp.alias_(value, used.name, quoted=True) if used.parent is select else value
+            used.replace(_instead(named, used))
 
 
 def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
@@ -141,22 +176,29 @@ def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
         return
     if slide == size:
         start = _start(at, slide, offset)
-        select.where(exp.Not(this=exp.Is(this=at.copy(), expression=exp.Null())), copy=False)
+        timed = exp.Not(this=exp.Is(this=at.copy(), expression=exp.Null()))
+        timed.meta[_ADDED] = True
+        select.where(timed, copy=False)
     else:
-        select.set("laterals", [*select.args.get("laterals", []), *_hops(at, slide, size, offset)])
+        hops = _hops(at, slide, size, offset)
+        for hop in hops:
+            hop.meta[_ADDED] = True
+        select.set("laterals", [*select.args.get("laterals", []), *hops])
         start = exp.column(_HOP)
     end = _later(start, size)
     for window in windows:
         above = window.parent
         if isinstance(above, exp.Group):
-            window.replace(start.copy())
+            window.replace(_instead(start, window, window))
         elif isinstance(above, exp.Dot) and above.name.lower() in ("start", "end"):
             value = start if above.name.lower() == "start" else end
             outer = above.parent is select
-            above.replace(exp.alias_(value.copy(), f"window.{above.name}", quoted=True) if outer else value.copy())
+            named = exp.alias_(value.copy(), f"window.{above.name}", quoted=True) if outer else value
+            above.replace(_instead(named, above, window))
         else:
             both = composed("NAMED_STRUCT('start', x, 'end', y)", x=start, y=end)
-            window.replace(exp.alias_(both, "window", quoted=True) if above is select else both)
+            named = exp.alias_(both, "window", quoted=True) if above is select else both
+            window.replace(_instead(named, window, window))
 
 
 def _as_sessions(rewriting: Rewriting, select: exp.Select) -> None:

@@ -12,9 +12,16 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from penstock.errors import NotFoundError, NotSupportedError, SqlError
-from penstock.sql.determined import determine, is_open
+from penstock.sql.determined import determine, determine_limits, has_open_limits, is_open
 from penstock.sql.dialect import SparkSql
-from penstock.sql.event_time import rewrite_event_time, rewrite_windows, uses_event_time, uses_windows
+from penstock.sql.event_time import (
+    lengths_of_windows,
+    rewrite_event_time,
+    rewrite_windows,
+    uses_event_time,
+    uses_windows,
+    windows_put_back,
+)
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.rewriting import Rewriting
 
@@ -38,8 +45,10 @@ def parse_written(text: str) -> exp.Expr:
     return _parse(whole(text))
 
 
-def _in_spark_terms(tree: exp.Query) -> Rewriting:
+def _in_spark_terms(tree: exp.Query, *, limits: bool = True) -> Rewriting:
     rewriting = Rewriting(tree)
+    if limits and has_open_limits(tree):
+        determine_limits(rewriting)
     if uses_event_time(tree):
         rewrite_event_time(rewriting)
     if is_open(tree):
@@ -47,12 +56,16 @@ def _in_spark_terms(tree: exp.Query) -> Rewriting:
     return rewriting
 
 
-def spark_text(text: str) -> str:
-    """The query as Spark reads it: the user's own text, but for functions that Spark does not have or leaves open."""
+def spark_text(text: str, *, limits: bool = True) -> str:
+    """A view's query as Spark reads it: the user's own text, but for what Spark does not have or leaves open.
+
+    ``limits``: whether a LIMIT without ORDER BY takes the first rows of all, or any.
+    """
     text = whole(text)
     tree = _parse(text)
-    if isinstance(tree, exp.Query) and (uses_event_time(tree) or is_open(tree)):
-        return _in_spark_terms(tree).text(text)
+    settled = limits and has_open_limits(tree)
+    if isinstance(tree, exp.Query) and (settled or uses_event_time(tree) or is_open(tree)):
+        return _in_spark_terms(tree, limits=limits).text(text)
     return text
 
 
@@ -62,6 +75,16 @@ def round_trip(text: str) -> str:
     if isinstance(tree, exp.Query):
         tree = _in_spark_terms(tree).tree
     return tree.sql(dialect=SparkSql, comments=False)
+
+
+def windows_round_trip(text: str) -> str:
+    """The query as it is planned, with Spark's own windows put back, to be compared with ``spark_text`` too."""
+    return windows_put_back(parse_query(text)).sql(dialect=SparkSql, comments=False)
+
+
+def windows_spelled_out(text: str) -> list[str]:
+    """The lengths of Spark's windows that are planned in other functions; see ``rewrite_windows``."""
+    return lengths_of_windows(parse_query(text))
 
 
 def whole(text: str) -> str:
@@ -169,6 +192,9 @@ def _contains(root: exp.Expr, node: exp.Expr) -> bool:
     return above is root
 
 
+_SAMPLE = re.compile(r"\s*TABLESAMPLE\s*\([^()]*\)(\s*REPEATABLE\s*\([^()]*\))?", re.IGNORECASE)
+
+
 def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     """The text with each table's name replaced, every other character kept; a name without an alias keeps its name.
 
@@ -179,8 +205,11 @@ def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     text = whole(text)
     for table in tables(_parse(text)):
         start, end = table.this.meta["start"], table.this.meta["end"] + 1
-        alias = "" if table.alias or isinstance(table.parent, exp.Insert) else f" AS `{table.name}`"
-        edits.append((start, end, replace(table.name) + alias))
+        edits.append((start, end, replace(table.name)))
+        if not table.alias and not isinstance(table.parent, exp.Insert):
+            behind = _SAMPLE.match(text, end)
+            place = behind.end() if behind else end
+            edits.append((place, place, f" AS `{table.name}`"))
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text

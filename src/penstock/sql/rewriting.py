@@ -112,6 +112,13 @@ class Rewriting:
             place = clause.meta[PLACE]
             self._edits[place, place] = laterals
 
+    def add_order(self, query: exp.Expr, order: exp.Order) -> None:
+        """ORDER BY before the LIMIT of a query."""
+        query.set("order", order)
+        place = query.args["limit"].meta.get(PLACE)
+        if place is not None:
+            self._edits[place, place] = [order]
+
     @property
     def tree(self) -> exp.Query:
         tree = read(self._tree)
@@ -145,4 +152,4 @@ class Rewriting:
             verbatim = exp.Var(this=text)
             operand.replace(verbatim if _NAME.fullmatch(text) else exp.Paren(this=verbatim))
         spelled = holder.this.sql(dialect=SparkSql)
-        return f" {spelled.strip()} " if isinstance(new, exp.Lateral) else spelled
+        return f" {spelled.strip()} " if isinstance(new, exp.Lateral | exp.Order) else spelled

@@ -14,16 +14,19 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from deltalake.transaction import AddAction
 from pyroaring import BitMap64
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from penstock.errors import PenstockError
 from penstock.frames import limits
-from penstock.frames.arrow.frame import table_of
 from penstock.frames.clock import phase
+from penstock.frames.frame import Frame
 from penstock.frames.mismatch import StateMismatch, check_removed
-from penstock.frames.spark.frame import spark_frame
-from penstock.frames.zset import WEIGHT, copies, not_matching
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.spark.frame import SparkFrame, as_spark
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.zset import not_matching
 from penstock.sql.dialect import quoted
 from penstock.storage.compact import FILES_OF_A_TIER, compact
 from penstock.storage.delta_log import DataFile, Snapshot
@@ -67,7 +70,7 @@ class Applied:
 
 
 def apply_change(
-    spark: SparkSession, before: Snapshot, change: TableChange, *, node: str, run: str, off: Measured = dict
+    spark: SparkOnDemand, before: Snapshot, change: TableChange, *, node: str, run: str, off: Measured = dict
 ) -> Applied:
     """Bring the table from one version to the next; ``off`` gives how far estimates were off, as in ``cheaper``."""
     with phase("writing"):
@@ -80,7 +83,7 @@ def apply_change(
 
 
 def _written(
-    spark: SparkSession, before: Snapshot, change: TableChange, run: str, off: Measured
+    spark: SparkOnDemand, before: Snapshot, change: TableChange, run: str, off: Measured
 ) -> tuple[str, Patch, list[AddAction]]:
     """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
@@ -89,10 +92,10 @@ def _written(
         strategy, plan = "OVERWRITE", Patch(rewritten=list(before.files))
         adds = _write(spark, before, plan.rewritten, change, run)
     elif change.deleted > limits.LOCATED_ROWS:
-        strategy, plan = "REWRITE", Patch(rewritten=touched_files(spark, before, change))
+        strategy, plan = "REWRITE", Patch(rewritten=touched_files(spark.session(), before, change))
         adds = _write(spark, before, plan.rewritten, change, run)
     else:
-        found = change.places if change.places is not None else locate(spark, before, change)
+        found = change.places if change.places is not None else locate(spark.session(), before, change)
         check_removed(change.deleted, sum(map(len, found.values())))
         strategy, plan = _planned(before, change, found, off())
         adds = _write_found(spark, before, plan.rewritten, change, run, joined(before.deleted, found))
@@ -101,7 +104,7 @@ def _written(
 
 def replace_all(
     before: Snapshot,
-    rows: DataFrame,
+    rows: Frame,
     keys: Sequence[str] | None = None,
     *,
     node: str,
@@ -110,11 +113,11 @@ def replace_all(
 ) -> Applied:
     """Replace the whole content of the table, and what it is like if a ``shape`` is given."""
     with phase("writing"):
-        placer, local = Placer.of(shape or before, keys), table_of(rows)
+        placer, local = Placer.of(shape or before, keys), rows.rows()
         if local is not None and placer.by_hand and local.num_rows <= limits.LOCAL_TABLE_ROWS:
             adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, run)
         else:
-            adds = write_files(placer.spread(spark_frame(rows)), before.path, run, placer.placement.partition)
+            adds = write_files(placer.spread(as_spark(rows).frame), before.path, run, placer.placement.partition)
     return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, run, shape), "OVERWRITE")
 
 
@@ -146,7 +149,7 @@ def _planned(
 
 
 def _write(
-    spark: SparkSession, before: Snapshot, replaced: list[DataFile], change: TableChange, run: str
+    spark: SparkOnDemand, before: Snapshot, replaced: list[DataFile], change: TableChange, run: str
 ) -> list[AddAction]:
     """Write what the change adds and what it leaves of the replaced files, whose rows are told by their values."""
     placer = Placer.of(before, change.keys)
@@ -156,9 +159,11 @@ def _write(
             added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)  # which checks what goes
             return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, run)
-    rows = spark_frame(copies(change.rows.where(f"{WEIGHT} > 0")))
+    rows = change.added
     if replaced:
-        rows = _without(read_files(spark, before, [f.path for f in replaced]), change).unionByName(rows)
+        rows = _without(spark, read_files(spark.session(), before, [f.path for f in replaced]), change).unionByName(
+            rows
+        )
     count = _row_count(replaced) - change.deleted + change.inserted
     if not replaced:
         check_removed(change.deleted, 0)
@@ -173,7 +178,7 @@ def _write(
 
 
 def _write_found(
-    spark: SparkSession,
+    spark: SparkOnDemand,
     before: Snapshot,
     replaced: list[DataFile],
     change: TableChange,
@@ -186,9 +191,9 @@ def _write_found(
         added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
         return write_table(placer.sorted(rows), before.path, run)
-    rows = spark_frame(copies(change.rows.where(f"{WEIGHT} > 0")))
+    rows = change.added
     if replaced:
-        rows = read_files(spark, before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
+        rows = read_files(spark.session(), before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
     newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)
     count = _row_count(replaced) - newly + change.inserted
     return write_files(placer.spread(rows, count), before.path, run, placer.placement.partition) if count > 0 else []
@@ -198,13 +203,13 @@ def _row_count(files: Sequence[DataFile]) -> int:
     return sum(f.rows or 0 for f in files)
 
 
-def _without(rows: DataFrame, change: TableChange) -> DataFrame:
+def _without(spark: SparkOnDemand, rows: DataFrame, change: TableChange) -> DataFrame:
     """The rows that stay: by key where there is one, else as many copies fewer as the weight says."""
     if change.keys is not None:
-        removed = change.removed
-        return not_matching(rows, removed, change.keys, small=change.small) if change.keys else rows.where("false")
+        stay = SparkFrame.of_frame(spark, rows, UNKNOWN)
+        return as_spark(not_matching(stay, change.removed, change.keys)).frame if change.keys else rows.where("false")
     columns = rows.columns
-    gone = identified(change.removed, columns, "__gone", f"-{WEIGHT} AS __times")
+    gone = identified(as_spark(change.removed).frame, columns, "__gone", f"-{WEIGHT} AS __times")
     marked = identified(rows, columns, "__here", "*").join(change.sent(gone), same(columns), "left")
     window = Window.partitionBy(*[f"__gone{i}" for i in range(len(columns))]).orderBy(F.lit(1))
     numbered = marked.where("__times IS NOT NULL").withColumn("__number", F.row_number().over(window))

@@ -18,11 +18,13 @@ from pyroaring import BitMap64
 
 from penstock.frames import limits
 from penstock.frames.clock import left_to_spark, moved
-from penstock.frames.zset import WEIGHT, narrowed
+from penstock.frames.frame import NotHere
+from penstock.frames.names import WEIGHT
+from penstock.frames.zset import narrowed
 from penstock.storage.columns import Columns
 from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, is_elsewhere, vectors_of
 from penstock.storage.log_replay import UnknownLog
-from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
+from penstock.storage.parquet import has_times, opened, plain_schema
 
 _CHANGE_TYPE = "_change_type"
 _ADDED = ("insert", "update_postimage")

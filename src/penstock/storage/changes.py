@@ -23,11 +23,14 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from penstock.frames import limits
-from penstock.frames.arrow.frame import on_driver
 from penstock.frames.clock import moved
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, add, weighted
+from penstock.frames.frame import Frame
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import UNKNOWN, Size
+from penstock.frames.spark.conversion import on_driver
+from penstock.frames.spark.dataframes import select, total, weighted
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.dialect import quoted
 from penstock.storage.change_files import read_locally
 from penstock.storage.deletion_vectors import unique_id
@@ -40,12 +43,8 @@ class Change:
     """The change of a table: how it was read, and its rows; ``rows`` is None when nothing changed."""
 
     how: str
-    rows: DataFrame | None
+    rows: Frame | None
     append_only: bool = False
-    small: bool = False
-    """Whether so little was written that one task reads it fast."""
-    table: pa.Table | None = None
-    """The rows, consolidated, if they were read on the driver."""
 
 
 NOTHING = Change("NONE", None, append_only=True)
@@ -85,8 +84,8 @@ _LONGEST_IN_FEED = 20_000
 """Places that surely fit: each takes at most two bytes, which are written down as two and a half."""
 
 
-def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
-    """The rows added (+1) and removed (-1) from one version of a table to a later one."""
+def read_change(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
+    """The rows added (+1) and removed (-1) from one version of a table to a later one; few are on the driver."""
     if before.version == after.version:
         return NOTHING
     try:
@@ -98,30 +97,30 @@ def read_change(spark: SparkSession, before: Snapshot, after: Snapshot, columns:
         return NOTHING
     local = read_locally(after, changing, columns)
     if local is not None:
-        return _local(spark, after, local, columns, _how(before, commits, changing))
+        return _local(spark, after, local, _how(before, commits, changing))
     if all(not _data(c.removes) for c in changing) and not any(
         a.get("deletionVector") for c in changing for a in c.adds
     ):
         actions = [a for c in changing for a in _data(c.adds)]
         added = [str(a["path"]) for a in actions]
         if files_exist(after.path, actions) and (after.plain or set(added) <= {f.path for f in after.files}):
-            rows = weighted(read_files(spark, after, added, columns), 1)
-            return Change("APPEND", rows, append_only=True, small=_is_small(changing))
+            rows = weighted(read_files(spark.session(), after, added, columns), 1)
+            return Change("APPEND", SparkFrame.of_frame(spark, rows, _size(changing)), append_only=True)
     if _has_feed(before, commits) and _has_short_vectors(changing) and files_exist(after.path, _feed_actions(changing)):
         moved(read=sum(int(a.get("size") or 0) for c in changing for a in (c.changes or _data(c.adds + c.removes))))
-        return Change("FEED", _read_feed(spark, before, after, columns), small=_is_small(changing))
+        rows = _read_feed(spark, before, after, columns)
+        return Change("FEED", SparkFrame.of_frame(spark, rows, _size(changing)))
     return _read_files(spark, before, after, changing, columns)
 
 
-def _local(spark: SparkSession, after: Snapshot, table: pa.Table, columns: Sequence[str], how: str) -> Change:
+def _local(spark: SparkOnDemand, after: Snapshot, table: pa.Table, how: str) -> Change:
     """A change that was read on the driver."""
     if not table.num_rows:
         return NOTHING
     types = {f.name: f.dataType for f in schema_of(after).fields}
     fields = [StructField(name, types[name]) for name in table.column_names if name != WEIGHT]
     rows = on_driver(spark, table, StructType([*fields, StructField(WEIGHT, LongType())]))
-    append_only = int(table.column(WEIGHT).to_numpy().min()) > 0
-    return Change(how, rows, append_only=append_only, small=True, table=table)
+    return Change(how, rows, append_only=int(table.column(WEIGHT).to_numpy().min()) > 0)
 
 
 def _how(before: Snapshot, commits: Sequence[Commit], changing: Sequence[Commit]) -> str:
@@ -144,9 +143,17 @@ def _has_short_vectors(changing: Sequence[Commit]) -> bool:
     return all(int(vector["cardinality"]) <= _LONGEST_IN_FEED for vector in vectors)
 
 
-def _is_small(commits: Sequence[Commit]) -> bool:
+_BYTES_OF_A_ROW = 20
+"""At the least, of what is written: so a change is taken for larger than it is rather than for smaller."""
+
+
+def _size(commits: Sequence[Commit]) -> Size:
+    """About how many rows a change has, told by the sizes of its files."""
     actions = [a for c in commits for a in (c.changes or _data(c.adds + c.removes))]
-    return all("size" in a for a in actions) and sum(a["size"] for a in actions) <= limits.SMALL_CHANGE_BYTES
+    if not all("size" in a for a in actions):
+        return UNKNOWN
+    rows = sum(int(a["size"]) for a in actions) // _BYTES_OF_A_ROW
+    return Size(rows, rows)
 
 
 def _data(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -163,9 +170,10 @@ def _feed_actions(changing: Sequence[Commit]) -> list[dict[str, Any]]:
     return [a for c in changing for a in (c.changes or _data(c.adds + c.removes))]
 
 
-def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> DataFrame:
+def _read_feed(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> DataFrame:
     feed = (
-        spark.read.format("delta")
+        spark.session()
+        .read.format("delta")
         .option("readChangeFeed", "true")
         .option("startingVersion", before.version + 1)
         .option("endingVersion", after.version)
@@ -176,7 +184,7 @@ def _read_feed(spark: SparkSession, before: Snapshot, after: Snapshot, columns: 
 
 
 def _read_files(
-    spark: SparkSession, before: Snapshot, after: Snapshot, changing: Sequence[Commit], columns: Sequence[str]
+    spark: SparkOnDemand, before: Snapshot, after: Snapshot, changing: Sequence[Commit], columns: Sequence[str]
 ) -> Change:
     """Files that came and went in between cancel; a vector is part of a file's identity."""
     balance: dict[tuple[str, str], int] = {}
@@ -199,12 +207,13 @@ def _read_files(
     if not files_exist(after.path, [named[identity] for identity, sign in balance.items() if sign]):
         return _compare(spark, before, after, columns)
     stayed = set(added) & set(removed) if before.plain and after.plain else set()
+    session = spark.session()
     parts = [
-        weighted(read_files(spark, before, [f for f in removed if f not in stayed], columns), -1),
-        weighted(read_files(spark, after, [f for f in added if f not in stayed], columns), 1),
-        *_read_vectors(spark, before, after, stayed, columns),
+        weighted(read_files(session, before, [f for f in removed if f not in stayed], columns), -1),
+        weighted(read_files(session, after, [f for f in added if f not in stayed], columns), 1),
+        *_read_vectors(session, before, after, stayed, columns),
     ]
-    return Change("FILES", add(parts), small=_is_small(changing))
+    return Change("FILES", SparkFrame.of_frame(spark, total(parts), _size(changing)))
 
 
 def _read_vectors(
@@ -219,10 +228,12 @@ def _read_vectors(
     ]
 
 
-def _compare(spark: SparkSession, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
+def _compare(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns: Sequence[str]) -> Change:
     """The two versions against each other; the last resort, since it reads both."""
     check_files(before)
-    rows = weighted(read_snapshot(spark, before, columns), -1).unionAll(
-        weighted(read_snapshot(spark, after, columns), 1)
+    session = spark.session()
+    old, new = (
+        weighted(read_snapshot(session, before, columns), -1),
+        weighted(read_snapshot(session, after, columns), 1),
     )
-    return Change("COMPARE", rows)
+    return Change("COMPARE", SparkFrame.of_frame(spark, old.unionAll(new), UNKNOWN))

@@ -26,8 +26,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import NotHere, loosened, settled
+from penstock.frames.arrow.tables import loosened, settled
+from penstock.frames.frame import NotHere
+from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.reader import schema_of

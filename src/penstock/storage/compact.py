@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from deltalake.transaction import AddAction
-from pyspark.sql import SparkSession
 
 from penstock.errors import PenstockError
 from penstock.frames import limits
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import fits_arrow
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.spark.types import fits_arrow, to_arrow_schema
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
@@ -47,7 +46,7 @@ def worth_merging(files: Sequence[DataFile], buckets: int = 1) -> list[DataFile]
     return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER * buckets for file in tier]
 
 
-def compact(spark: SparkSession, table: Snapshot, keys: Sequence[str] | None, *, node: str, run: str) -> int:
+def compact(spark: SparkOnDemand, table: Snapshot, keys: Sequence[str] | None, *, node: str, run: str) -> int:
     """Merge small files if there are many; gives the version that the table has then."""
     placer = Placer.of(table, keys)
     files = worth_merging(table.files, placer.placement.buckets or 1)
@@ -62,12 +61,12 @@ def compact(spark: SparkSession, table: Snapshot, keys: Sequence[str] | None, *,
 
 
 def _merged(
-    spark: SparkSession, table: Snapshot, files: Sequence[DataFile], placer: Placer, run: str
+    spark: SparkOnDemand, table: Snapshot, files: Sequence[DataFile], placer: Placer, run: str
 ) -> list[AddAction]:
     schema = schema_of(table)
     count = sum(file.rows or 0 for file in files)
     if count <= limits.LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
         return write_table(placer.sorted(rows), table.path, run)
-    frame = read_files(spark, table, [file.path for file in files])
+    frame = read_files(spark.session(), table, [file.path for file in files])
     return write_files(placer.spread(frame, count), table.path, run, placer.placement.partition)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -20,53 +20,20 @@ import pyarrow.parquet as pq
 from pyspark.sql.types import StringType, StructType
 
 from penstock.frames import limits
-from penstock.frames.arrow.spark_types import to_arrow_schema
 from penstock.frames.arrow.tables import settled, settled_type
 from penstock.frames.clock import left_to_spark, moved
+from penstock.frames.frame import NotHere
+from penstock.frames.keys import Sought, floored
+from penstock.frames.names import FILE, PLACE
+from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
-from penstock.storage.parquet import NotHere, has_times, opened, plain_schema
-from penstock.storage.reader import FILE, PLACE
+from penstock.storage.parquet import has_times, opened, plain_schema
 
 _BATCH = 65_536
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a key is found: in a column as it is, or as the beginning of the unit (microseconds) that a time is in."""
-
-    column: str
-    unit: int | None = None
-    local: bool = True
-    """Whether times without a zone are cut to the unit as moments are: those of UTC."""
-
-
-@dataclass(frozen=True)
-class Sought:
-    """Keys, one a row, and where each of their columns is found. More rows than have a key may be found."""
-
-    keys: pa.Table
-    places: Mapping[str, Place]
-
-
-@dataclass(frozen=True)
-class Anywhere:
-    """Keys that are sought in several tables at once: a key's column may be found in a column of each of them."""
-
-    keys: pa.Table
-    places: Mapping[str, Sequence[Place]]
-
-    def within(self, columns: Mapping[str, str]) -> Sought | None:
-        """What is sought in one table: its columns by the names that the places have; None if it has none of them."""
-        kept: dict[str, Place] = {}
-        for key, places in self.places.items():
-            here = next((replace(p, column=columns[p.column]) for p in places if p.column in columns), None)
-            if here is not None:
-                kept[key] = here
-        return Sought(self.keys.select(list(kept)), kept) if kept else None
 
 
 def look_up(
@@ -94,11 +61,6 @@ def look_up(
     except (NotHere, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as problem:
         left_to_spark(f"looking up {', '.join(place.column for place in sought.places.values())}", problem)
         return None
-
-
-def can_look_through(rows: int) -> bool:
-    """Whether a table of that many rows is worth it."""
-    return limits.LOOKUP_LEAST_ROWS <= rows <= limits.LOOKUP_MOST_ROWS
 
 
 class _Search:
@@ -378,11 +340,6 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 def _is_text(data_type: pa.DataType) -> bool:
     return pa.types.is_dictionary(data_type) or pa.types.is_string(data_type)
-
-
-def floored(values: pa.Array, unit: int) -> pa.Array:
-    numbers = values.fill_null(0).to_numpy()
-    return pa.array(numbers - numbers % unit, mask=values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _positions(values: pa.Array, distinct: pa.Array) -> Numbers:

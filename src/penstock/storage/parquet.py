@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     AtomicType,
     DataType,
@@ -20,15 +20,23 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+from sqlglot import exp
 
 from penstock.frames import limits
-from penstock.frames.arrow.frame import when_asked
-from penstock.frames.arrow.tables import NotHere, nullable
+from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.clock import left_to_spark, moved
+from penstock.frames.frame import Frame, NotHere
+from penstock.frames.names import FILE, LOCATED, PLACE
+from penstock.frames.sizes import Size
+from penstock.frames.spark.conversion import survives
+from penstock.frames.spark.frame import SparkFrame
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.spark.types import nullable, to_arrow_schema
+from penstock.plan.operators import render
 from penstock.storage.columns import Columns
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
-from penstock.storage.reader import FILE, LOCATION_FIELDS, PLACE, columns_by_name, read_files, read_snapshot, schema_of
+from penstock.storage.reader import LOCATION_FIELDS, columns_by_name, read_files, read_snapshot, schema_of
 
 
 def plain_schema(table: Snapshot, columns: Sequence[str], *, structs: bool = False) -> StructType:
@@ -105,36 +113,58 @@ def read_rows(
     return pa.concat_tables([pa.schema([*wanted.arrow, *places]).empty_table(), *parts])
 
 
-def lazily(
-    spark: SparkSession,
+def table_frame(
+    spark: SparkOnDemand,
     table: Snapshot,
     columns: Sequence[str],
     files: Sequence[DataFile] | None = None,
     *,
     located: bool = False,
-    condition: str | None = None,
-) -> DataFrame | None:
-    """The same as a frame, whose rows are read where they are asked for: by Spark, if they are many. None if they are
-    of types that only Spark reads. Rows that do not fulfil the condition are not wanted, but may come.
+    condition: exp.Expr | None = None,
+    expected: int | None = None,
+) -> Frame:
+    """The same as a frame, whose rows are read when they are asked for: by Spark, if they are many or of types that
+    only Spark reads. Rows that do not fulfil the condition are not wanted, but may come; about ``expected`` rows do.
     """
     chosen = table.files if files is None else files
-    rows, size = sum(file.most for file in chosen), sum(file.size for file in chosen)
-    few = rows <= limits.READ_ROWS and size <= limits.READ_BYTES
+    most, size = sum(file.most for file in chosen), sum(file.size for file in chosen)
+    told = Size.exactly(most) if expected is None else Size(expected, most)
     try:
         schema = plain_schema(table, columns, structs=True)
-    except NotHere as problem:
-        left_to_spark(f"reading {', '.join(columns)}", problem)
-        return None
-
-    def load() -> pa.Table:
-        if not few:
+        if most > limits.READ_ROWS or size > limits.READ_BYTES:
             raise NotHere(f"more than {limits.READ_ROWS:,} rows, or too many bytes")
-        return read_rows(table, schema.names, chosen, located=located)
+        whole = StructType([*schema.fields, *(LOCATION_FIELDS if located else ())])
+        if not survives(whole):
+            raise NotHere("types that Arrow does not have")
+    except NotHere as problem:
+        return _by_spark(spark, table, columns, files, located, condition, told, str(problem))
+    return ArrowFrame(
+        spark, to_arrow_schema(whole, timezone="UTC"),
+        lambda: read_rows(table, schema.names, chosen, located=located), told,
+        lambda: _by_spark(spark, table, columns, files, located, condition, told, None),
+    )  # fmt: skip
+
+
+def _by_spark(
+    spark: SparkOnDemand,
+    table: Snapshot,
+    columns: Sequence[str],
+    files: Sequence[DataFile] | None,
+    located: bool,
+    condition: exp.Expr | None,
+    size: Size,
+    problem: str | None,
+) -> SparkFrame:
+    known = {field.name.lower(): field.name for field in schema_of(table).fields}
+    names = [known[name.lower()] for name in columns]
 
     def read() -> DataFrame:
-        if not table.plain and not located:  # Delta's own reader looks for files itself
-            return read_snapshot(spark, table, schema.names)
-        frame = read_files(spark, table, [file.path for file in chosen], schema.names, located=located)
-        return frame if condition is None else frame.where(condition)
+        if problem is not None:
+            left_to_spark(f"reading {', '.join(names)}", problem)
+        if not located and (files is None or not table.plain):  # Delta's own reader looks for files itself
+            return read_snapshot(spark.session(), table, names)
+        chosen = table.files if files is None else files
+        frame = read_files(spark.session(), table, [file.path for file in chosen], names, located=located)
+        return frame if condition is None else frame.where(render(condition))
 
-    return when_asked(spark, StructType([*schema.fields, *(LOCATION_FIELDS if located else ())]), load, read)
+    return SparkFrame.of(spark, read, [*names, *(LOCATED if located else ())], size)

@@ -14,16 +14,22 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from sqlglot import exp
 
 from penstock.frames import limits
 from penstock.frames.bounded import Span, superset
-from penstock.frames.spark.frame import select
-from penstock.frames.zset import WEIGHT, identity
+from penstock.frames.frame import Frame
+from penstock.frames.keys import Place, Sought
+from penstock.frames.names import FILE, PLACE, WEIGHT
+from penstock.frames.spark.dataframes import identity, select
+from penstock.frames.spark.frame import as_spark
+from penstock.frames.zset import ADDED, REMOVED
+from penstock.plan.operators import render
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
 from penstock.storage.log_writer import can_write
-from penstock.storage.lookup import Place, Sought, is_compared, look_up
-from penstock.storage.reader import FILE, PLACE, read_located
+from penstock.storage.lookup import is_compared, look_up
+from penstock.storage.reader import read_located
 from penstock.storage.skipping import files_near, widest
 from penstock.storage.table_rows import can_tell
 from penstock.storage.table_rows import gone as gone_rows
@@ -42,7 +48,7 @@ Places = Mapping[str, BitMap64]
 class TableChange:
     """A consolidated change of a node's table."""
 
-    rows: DataFrame
+    rows: Frame
     inserted: int
     deleted: int
     keys: Sequence[str] | None
@@ -62,8 +68,13 @@ class TableChange:
         return list(self.keys) if self.keys is not None else [c for c in self.rows.columns if c != WEIGHT]
 
     @property
-    def removed(self) -> DataFrame:
-        return self.rows.where(f"{WEIGHT} < 0")
+    def removed(self) -> Frame:
+        return self.rows.where(REMOVED)
+
+    @property
+    def added(self) -> DataFrame:
+        """The rows that come, each as often as its weight says, for Spark."""
+        return as_spark(self.rows.where(ADDED).copies()).frame
 
     def sent(self, frame: DataFrame) -> DataFrame:
         """Rows of the change, to every executor if they are few."""
@@ -162,6 +173,8 @@ def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places
 def places_in(before: Snapshot, change: pa.Table) -> Places | None:
     """The places that a change names for the rows that it removes; None if it does not for one of them."""
     removed = change.filter(pc.less(change.column(WEIGHT), 0))
+    if PLACE not in removed.column_names:
+        return None
     if removed.column(PLACE).null_count or pc.sum(removed.column(WEIGHT)).as_py() not in (None, -removed.num_rows):
         return None
     return _by_file(before, removed.select([FILE, PLACE]))
@@ -177,10 +190,11 @@ def _by_file(before: Snapshot, rows: pa.Table) -> Places:
 def _compared(spark: SparkSession, before: Snapshot, change: TableChange) -> tuple[DataFrame, DataFrame, Column]:
     """The table's rows with their places, the rows to be removed, and when one of these is one of those."""
     columns = change.told_by
-    rows = read_located(spark, before, columns, _bounds(change))
+    bounds = _bounds(change)
+    rows = read_located(spark, before, columns, None if bounds is None else render(bounds))
     here = identified(rows, columns, "__here", "__file", "__place")
-    gone = change.sent(identified(change.removed, columns, "__gone", f"-{WEIGHT} AS __times"))
-    return here, gone, same(columns)
+    gone = identified(as_spark(change.removed).frame, columns, "__gone", f"-{WEIGHT} AS __times")
+    return here, change.sent(gone), same(columns)
 
 
 def _told_by_one_column(before: Snapshot, change: TableChange) -> pa.Table | None:
@@ -225,7 +239,7 @@ def _looked_up(before: Snapshot, change: TableChange) -> pa.Table | None:
     return look_up(before, columns, Sought(removed.select(list(places)), places), files, located=True, least=0)
 
 
-def _bounds(change: TableChange) -> str | None:
+def _bounds(change: TableChange) -> exp.Expr | None:
     """A condition that every row to be removed fulfils, where their keys are few."""
     if change.local is None or not change.keys:
         return None

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from sqlglot import exp
 
-from penstock.frames.bounded import literal
-from penstock.frames.spark.frame import select
+from penstock.frames.spark.dataframes import select
+from penstock.plan.operators import render
 from penstock.sql.dialect import quoted
 from penstock.sql.statements import Placement
 from penstock.storage.delta_log import PARTITIONED, Shaped
@@ -97,8 +98,6 @@ def _by_time(types: dict[str, object], keys: Sequence[str] | None) -> list[str]:
 def _without_empty_text(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Delta cannot tell an empty text from NULL in a partition column, so it is better not to write one."""
     problem = "the partition column {} has an empty text, which Delta would turn into NULL: use CLUSTER BY, or NULLIF"
-    checked = {
-        c: f"IF({quoted(c)} = '', RAISE_ERROR({literal(problem.format(c))}), {quoted(c)}) AS {quoted(c)}"
-        for c in columns
-    }
+    said = {c: render(exp.Literal.string(problem.format(c))) for c in columns}
+    checked = {c: f"IF({quoted(c)} = '', RAISE_ERROR({said[c]}), {quoted(c)}) AS {quoted(c)}" for c in columns}
     return select(frame, *[checked.get(c, quoted(c)) for c in frame.columns])

@@ -15,10 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
 
 from penstock.frames import limits
-from penstock.frames.arrow.frame import on_driver
-from penstock.frames.arrow.tables import local_frame
 from penstock.frames.clock import moved
-from penstock.frames.spark.frame import select
+from penstock.frames.frame import Frame
+from penstock.frames.names import FILE, PLACE
+from penstock.frames.spark.conversion import on_driver
+from penstock.frames.spark.dataframes import select
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
 from penstock.storage.deletion_vectors import as_words
 from penstock.storage.delta_log import Shaped, Snapshot, name_of
@@ -100,7 +103,7 @@ def read_files(
     return (frame if everything else frame.where(_in_files(files))).select(*[quoted(c) for c in wanted])
 
 
-def found_frame(spark: SparkSession, snapshot: Snapshot, rows: pa.Table) -> DataFrame:
+def found_frame(spark: SparkOnDemand, snapshot: Snapshot, rows: pa.Table) -> Frame:
     """Rows of a version that are on the driver, maybe with their places, as a frame."""
     fields = {f.name: StructField(f.name, f.dataType) for f in (*schema_of(snapshot).fields, *LOCATION_FIELDS)}
     return on_driver(spark, rows, StructType([fields[name] for name in rows.column_names]))
@@ -131,7 +134,6 @@ def read_places(
 
 
 LOCATION = ("_metadata.file_name AS __file", "_metadata.row_index AS __place")
-LOCATED = FILE, PLACE = "__file", "__place"
 LOCATION_FIELDS = (StructField(FILE, StringType()), StructField(PLACE, LongType()))
 
 

@@ -10,18 +10,18 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 from pyspark.sql.types import StructField, StructType
 
 from penstock.errors import InternalError
 from penstock.frames import limits
-from penstock.frames.arrow.groups import Numbers, can_tell_apart, to_remove
-from penstock.frames.arrow.spark_types import to_arrow_schema
-from penstock.frames.arrow.tables import loosened, nullable
+from penstock.frames.arrow.groups import Numbers, can_tell_apart
+from penstock.frames.arrow.groups import gone as removed_rows
+from penstock.frames.arrow.tables import loosened
 from penstock.frames.mismatch import check_removed
-from penstock.frames.zset import WEIGHT
+from penstock.frames.names import WEIGHT
+from penstock.frames.spark.types import nullable, to_arrow_schema
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Shaped, Snapshot, filesystem_of
 from penstock.storage.reader import schema_of
@@ -66,9 +66,7 @@ def kept_rows(before: Snapshot, files: Sequence[DataFile], change: pa.Table, key
 
 def gone(rows: pa.Table, change: pa.Table, columns: Sequence[str]) -> Numbers:
     """Which rows a change removes: as many copies of each as its weight says."""
-    removed = change.filter(pc.less(change.column(WEIGHT), 0))
-    times = -removed.column(WEIGHT).to_numpy()
-    return to_remove(rows, loosened(removed.select(list(columns))), columns, times)
+    return removed_rows(rows, change, columns, WEIGHT)
 
 
 def can_tell(change: pa.Table, columns: Sequence[str]) -> bool:

@@ -77,7 +77,7 @@ class DuckDb(Contender):
 
     def _compute(self, view: str) -> None:
         file = self._place / f"{view}.parquet"
-        self._database.execute(f"COPY ({_translated(self.stage.views[view])}) TO '{file}' (FORMAT parquet)")
+        self._database.execute(f"COPY ({_translated(self.stage.query(view))}) TO '{file}' (FORMAT parquet)")
         self._name(view, str(file))
 
     def _name(self, relation: str, files: str) -> None:
@@ -87,6 +87,4 @@ class DuckDb(Contender):
 def _translated(query: str) -> str:
     import sqlglot
 
-    from penstock.sql.query import spark_text
-
-    return sqlglot.transpile(spark_text(query), read="spark", write="duckdb")[0]
+    return sqlglot.transpile(query, read="spark", write="duckdb")[0]

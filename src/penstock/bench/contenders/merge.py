@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from penstock.bench.contenders.contender import Contender, GaveUp
 from penstock.bench.measure import MERGE
-from penstock.engine.session import clean_message
 from penstock.errors import InternalError
+from penstock.frames.spark.problems import clean_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -52,10 +52,8 @@ class Pipelines(Contender):
         from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
         from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph, start_run
 
-        from penstock.sql.query import spark_text
-
         graph = create_dataflow_graph(self._remote, "spark_catalog", self._database, {})
-        definitions = [f"CREATE MATERIALIZED VIEW {v} AS {spark_text(self.stage.views[v])};" for v in views]
+        definitions = [f"CREATE MATERIALIZED VIEW {v} AS {self.stage.query(v)};" for v in views]
         registry = SparkConnectGraphElementRegistry(self._remote, graph)
         registry.register_sql("\n".join(definitions), Path("views.sql"))
         storage = (self.stage.scratch / "pipelines").as_uri()

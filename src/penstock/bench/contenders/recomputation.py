@@ -16,14 +16,11 @@ class Recomputation(Contender):
     name: ClassVar[str] = FULL
 
     def refresh(self, views: Sequence[str]) -> None:
-        from penstock.sql.query import spark_text
-
         spark = self.stage.database.spark
         for table, path in self.stage.paths().items():
             spark.read.format("delta").load(path).createOrReplaceTempView(table)
         for view in views:
-            query = spark_text(self.stage.views[view])
-            spark.sql(query).write.format("delta").mode("overwrite").save(self._path(view))
+            spark.sql(self.stage.query(view)).write.format("delta").mode("overwrite").save(self._path(view))
             self.rows(view).createOrReplaceTempView(view)
 
     def rows(self, view: str) -> DataFrame:

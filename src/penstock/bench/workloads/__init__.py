@@ -1,19 +1,25 @@
 """The workloads, in the order in which they run."""
 
+from penstock.bench.workloads.brokerage import BROKERAGE
 from penstock.bench.workloads.cascade import APPEND, RECENT, SCATTERED
 from penstock.bench.workloads.chains import CHAINS
 from penstock.bench.workloads.crossover import CROSSOVER
+from penstock.bench.workloads.driver import DRIVER
 from penstock.bench.workloads.growth import GROWTH
 from penstock.bench.workloads.history import HISTORY
 from penstock.bench.workloads.layouts import LAYOUTS
 from penstock.bench.workloads.medallion import MEDALLION
+from penstock.bench.workloads.nexmark import NEXMARK
 from penstock.bench.workloads.nothing import NOTHING
 from penstock.bench.workloads.tpch import TPCH
 from penstock.bench.workloads.workload import Workload
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for workload in (APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION)
-}
+    for workload in (
+        APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION, BROKERAGE,
+        NEXMARK, DRIVER,
+    )
+}  # fmt: skip
 
 __all__ = ["WORKLOADS", "Workload"]

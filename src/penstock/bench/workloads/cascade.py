@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.bench import bars
 from penstock.bench.contenders import DuckDb, Feed, HandWritten, Merges, Pipelines, Recomputation
 from penstock.bench.measure import FULL, MERGE, Cell, Goal, faster_than
 from penstock.bench.workloads.workload import Workload
@@ -16,25 +17,8 @@ if TYPE_CHECKING:
     from penstock.bench.stage import Bench, Stage
 
 TRADES = 5_000_000
-_COLUMNS = "id BIGINT, symbol STRING, at TIMESTAMP, price DECIMAL(10,2), quantity INT"
-_LEVELS = {"bars_1s": "SECOND", "bars_1m": "MINUTE", "bars_1h": "HOUR"}
-_BELOW = {"bars_1s": "trades", "bars_1m": "bars_1s", "bars_1h": "bars_1m"}
+_COLUMNS = f"id BIGINT, {bars.TRADES}"
 _ROWS_PER_FILE = 500_000
-
-
-def _bars(view: str, more: str = "") -> str:
-    """One level of bars; ``more`` are further columns."""
-    at, open_, high, low, close, volume = (
-        ("at", *("price",) * 4, "quantity") if view == "bars_1s" else ("bar", "open", "high", "low", "close", "volume")
-    )
-    bar = f"date_trunc('{_LEVELS[view]}', {at})"
-    return (
-        f"SELECT symbol, {bar} AS bar, MIN_BY({open_}, {at}) AS open, MAX({high}) AS high, MIN({low}) AS low, "
-        f"MAX_BY({close}, {at}) AS close, SUM({volume}) AS volume{more} FROM {_BELOW[view]} GROUP BY symbol, {bar}"
-    )
-
-
-VIEWS = {view: _bars(view) for view in _LEVELS}
 
 
 def _trades(first: int, last: int) -> str:
@@ -71,7 +55,7 @@ def _correct(newest: float, stage: Stage, rows: int, number: int) -> int:
 
 def _reach(change: DataFrame) -> tuple[str, str]:
     """The first and the last bar of a change, as literals: conditions on them let Delta skip files."""
-    first, last = change.selectExpr("string(min(bar))", "string(max(bar))").collect()[0]
+    first, last = change.selectExpr("string(min(bar_time))", "string(max(bar_time))").collect()[0]
     return f"TIMESTAMP '{first or '1970-01-01'}'", f"TIMESTAMP '{last or '1970-01-01'}'"
 
 
@@ -81,12 +65,12 @@ def _follow_appends(feed: Feed) -> None:
     The changes of the coarser levels are those of the finer one, aggregated; nothing is read back.
     """
     change = feed.changes("trades").selectExpr(
-        "symbol", "at AS bar", "at AS first_at", "at AS last_at", "price AS open", "price AS high", "price AS low",
-        "price AS close", "quantity AS volume",
+        "symbol", "event_time AS bar_time", "event_time AS first_at", "event_time AS last_at", "price AS open",
+        "price AS high", "price AS low", "price AS close", "quantity AS volume",
     )  # fmt: skip
     held = []
-    for view, unit in _LEVELS.items():
-        change = change.groupBy("symbol", _expr(f"date_trunc('{unit}', bar) AS bar")).agg(
+    for view, unit in bars.UNITS.items():
+        change = change.groupBy("symbol", _expr(f"date_trunc('{unit}', bar_time) AS bar_time")).agg(
             _expr("min(first_at) AS first_at"), _expr("max(last_at) AS last_at"),
             _expr("min_by(open, first_at) AS open"), _expr("max(high) AS high"), _expr("min(low) AS low"),
             _expr("max_by(close, last_at) AS close"), _expr("sum(volume) AS volume"),
@@ -94,13 +78,13 @@ def _follow_appends(feed: Feed) -> None:
         held.append(change)
         first, last = _reach(change)
         feed.merge(
-            view, change, f"t.symbol = d.symbol AND t.bar = d.bar AND t.bar BETWEEN {first} AND {last}",
+            view, change, f"t.symbol = d.symbol AND t.bar_time = d.bar_time AND t.bar_time BETWEEN {first} AND {last}",
             """WHEN MATCHED THEN UPDATE SET open = IF(d.first_at < t.first_at, d.open, t.open),
                 high = greatest(t.high, d.high), low = least(t.low, d.low),
                 close = IF(d.last_at > t.last_at, d.close, t.close), volume = t.volume + d.volume,
                 first_at = least(t.first_at, d.first_at), last_at = greatest(t.last_at, d.last_at)
-            WHEN NOT MATCHED THEN INSERT (symbol, bar, open, high, low, close, volume, first_at, last_at)
-                VALUES (d.symbol, d.bar, d.open, d.high, d.low, d.close, d.volume, d.first_at, d.last_at)""",
+            WHEN NOT MATCHED THEN INSERT (symbol, bar_time, open, high, low, close, volume, first_at, last_at)
+                VALUES (d.symbol, d.bar_time, d.open, d.high, d.low, d.close, d.volume, d.first_at, d.last_at)""",
         )  # fmt: skip
     for frame in held:
         frame.unpersist()
@@ -108,26 +92,28 @@ def _follow_appends(feed: Feed) -> None:
 
 def _follow_corrections(feed: Feed) -> None:
     """Any change: the bars that it touched are computed anew from the level below, and merged or deleted."""
-    touched = feed.changes("trades").selectExpr("symbol", "date_trunc('SECOND', at) AS bar").distinct().persist()
+    touched = (
+        feed.changes("trades").selectExpr("symbol", "date_trunc('SECOND', event_time) AS bar_time").distinct().persist()
+    )
     held = [touched]
-    for view, unit in _LEVELS.items():
+    for view, unit in bars.UNITS.items():
         if view != "bars_1s":
-            touched = touched.selectExpr("symbol", f"date_trunc('{unit}', bar) AS bar").distinct().persist()
+            touched = touched.selectExpr("symbol", f"date_trunc('{unit}', bar_time) AS bar_time").distinct().persist()
             held.append(touched)
         first, last = _reach(touched)
-        at = "at" if view == "bars_1s" else "bar"
-        below = feed.table(_BELOW[view]).where(f"{at} >= {first} AND {at} < {last} + INTERVAL 1 {unit}")
-        inside = _expr(f"b.symbol = g.symbol AND date_trunc('{unit}', b.{at}) = g.bar")
+        at = "event_time" if view == "bars_1s" else "bar_time"
+        below = feed.table(bars.BELOW[view]).where(f"{at} >= {first} AND {at} < {last} + INTERVAL 1 {unit}")
+        inside = _expr(f"b.symbol = g.symbol AND date_trunc('{unit}', b.{at}) = g.bar_time")
         reached = below.alias("b").join(touched.alias("g"), inside, "left_semi")
         reached.createOrReplaceTempView("__reached")
-        anew = feed.spark.sql(_bars(view).replace(f"FROM {_BELOW[view]} ", "FROM __reached "))
-        change = touched.join(anew, ["symbol", "bar"], "left")
+        anew = feed.spark.sql(bars.in_spark(view).replace(f"FROM {bars.BELOW[view]} ", "FROM __reached "))
+        change = touched.join(anew, ["symbol", "bar_time"], "left")
         feed.merge(
-            view, change, f"t.symbol = d.symbol AND t.bar = d.bar AND t.bar BETWEEN {first} AND {last}",
+            view, change, f"t.symbol = d.symbol AND t.bar_time = d.bar_time AND t.bar_time BETWEEN {first} AND {last}",
             """WHEN MATCHED AND d.volume IS NULL THEN DELETE
             WHEN MATCHED THEN UPDATE SET open = d.open, high = d.high, low = d.low, close = d.close, volume = d.volume
-            WHEN NOT MATCHED AND d.volume IS NOT NULL THEN INSERT (symbol, bar, open, high, low, close, volume)
-                VALUES (d.symbol, d.bar, d.open, d.high, d.low, d.close, d.volume)""",
+            WHEN NOT MATCHED AND d.volume IS NOT NULL THEN INSERT (symbol, bar_time, open, high, low, close, volume)
+                VALUES (d.symbol, d.bar_time, d.open, d.high, d.low, d.close, d.volume)""",
         )  # fmt: skip
     for frame in held:
         frame.unpersist()
@@ -142,19 +128,26 @@ def _expr(text: str) -> Column:
 # -- the workloads ----------------------------------------------------------------------------------------------------
 
 
+def create(stage: Stage, rows: int) -> tuple[int, Callable[[int], int]]:
+    """The trades and their bars; gives the number of rows, and what appends and corrects some."""
+    spelled = {view: bars.in_spark(view) for view in bars.VIEWS}
+    stage.create({"trades": (_COLUMNS, _trades(0, rows))}, bars.VIEWS, spelled)
+    return rows, lambda number: (_append if number % 2 else partial(_correct, 1.0))(stage, rows, number)
+
+
 def _run(change: Change, appends: bool, bench: Bench) -> list[Cell]:
     rows = bench.rows(TRADES)
     with bench.stage() as stage:
-        stage.create({"trades": (_COLUMNS, _trades(0, rows))}, VIEWS)
-        targets = VIEWS
+        create(stage, rows)
+        targets = stage.spelled
         if appends:
             finer = ", MIN(first_at) AS first_at, MAX(last_at) AS last_at"
-            times = {"bars_1s": ", MIN(at) AS first_at, MAX(at) AS last_at", "bars_1m": finer, "bars_1h": finer}
-            targets = {view: _bars(view, times[view]) for view in VIEWS}
+            finest = ", MIN(event_time) AS first_at, MAX(event_time) AS last_at"
+            targets = {view: bars.in_spark(view, finest if view == "bars_1s" else finer) for view in bars.VIEWS}
         by_hand = HandWritten(targets, _follow_appends if appends else _follow_corrections)
         contenders = [Recomputation(stage), Merges(stage, [by_hand]), Pipelines(stage), DuckDb(stage)]
         return stage.measure(
-            {"three levels": list(VIEWS)}, lambda number: change(stage, rows, number), contenders, rows=rows
+            {"three levels": list(bars.VIEWS)}, lambda number: change(stage, rows, number), contenders, rows=rows
         )
 
 

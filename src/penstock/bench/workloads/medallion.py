@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -74,14 +74,19 @@ def _change(stage: Stage, sizes: dict[str, int], number: int) -> int:
     return touched
 
 
+def create(stage: Stage, orders: int) -> tuple[int, Callable[[int], int]]:
+    """The tables and views of a shop with so many orders; gives the number of rows, and what changes them."""
+    sizes = _sizes(orders)
+    tables = {name: (columns, _rows(name, sizes, 0, sizes[name])) for name, columns in shop.TABLES.items()}
+    stage.create(tables, shop.VIEWS)
+    return sum(sizes.values()), partial(_change, stage, sizes)
+
+
 def _run(bench: Bench) -> list[Cell]:
-    sizes = _sizes(bench.rows(ORDERS))
     with bench.stage() as stage:
-        tables = {name: (columns, _rows(name, sizes, 0, sizes[name])) for name, columns in shop.TABLES.items()}
-        stage.create(tables, shop.VIEWS)
+        rows, change = create(stage, bench.rows(ORDERS))
         contenders = [Recomputation(stage), Pipelines(stage), DuckDb(stage)]
-        case = {f"{len(shop.VIEWS)} views": list(shop.VIEWS)}
-        return stage.measure(case, partial(_change, stage, sizes), contenders, rows=sum(sizes.values()))
+        return stage.measure({f"{len(shop.VIEWS)} views": list(shop.VIEWS)}, change, contenders, rows=rows)
 
 
 def _goals(cells: Sequence[Cell]) -> list[Goal]:

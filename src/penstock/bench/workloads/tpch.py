@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -36,16 +36,21 @@ def _change(stage: Stage, parts: int, number: int) -> int:
     return touched
 
 
-def _run(bench: Bench) -> list[Cell]:
+def create(stage: Stage, scale: float, one_in: int = 1_000) -> tuple[int, Callable[[int], int]]:
+    """The tables and queries at a scale; gives the rows of those that change, and what changes one order in so many."""
     from penstock.bench.tpch.data import generate, load
 
+    stage.bench.say("generating the tables")
+    load(stage.database, generate(stage.scratch, scale))
+    stage.create_views({f"q{number:02d}": query(number, scale) for number in QUERIES})
+    rows = stage.count("orders") + stage.count("lineitem")
+    return rows, partial(_change, stage, min(one_in, max(rows // 100, 10)))
+
+
+def _run(bench: Bench) -> list[Cell]:
     with bench.stage() as stage:
-        bench.say("generating the tables")
-        load(stage.database, generate(stage.scratch, bench.scale))
-        stage.create_views({f"q{number:02d}": query(number, bench.scale) for number in QUERIES})
-        rows = stage.count("orders") + stage.count("lineitem")
+        rows, change = create(stage, bench.scale)
         contenders = [Recomputation(stage), DuckDb(stage)]
-        change = partial(_change, stage, min(1_000, max(rows // 100, 10)))
         each = {view: [view] for view in stage.views}
         cells = stage.measure(each, change, contenders, rows=rows)
         together = {_TOGETHER: list(stage.views)}

@@ -17,7 +17,7 @@ from penstock.frames.arrow.expressions.types import DIGITS
 from penstock.frames.arrow.expressions.values import Rows, computed
 from penstock.frames.arrow.groups import Groups, Numbers, has_floats, normalised
 from penstock.frames.arrow.lists import first_ones, list_of, set_of
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _WITHOUT_DISTINCT = ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "collect_set")
 """To these it does not matter how often a value is there."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.frames.arrow.expressions.values import check_arguments
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.CountIf: "count_if", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",

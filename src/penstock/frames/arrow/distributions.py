@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.frames.arrow.exact import doubles
 from penstock.frames.arrow.groups import Groups, Numbers, ranks
 from penstock.frames.arrow.lists import codes_are_ranks
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 DEVIATIONS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from penstock.frames.arrow.expressions.types import DIGITS, WIDEST
 from penstock.frames.arrow.groups import Numbers
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _MORE_DIGITS = 10
 """Digits that Spark adds to a decimal for its sum."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.frames import limits
 from penstock.frames.arrow.exact import adds_up_exactly, averages, doubles, exact_array, stored, sum_type, wholes
 from penstock.frames.arrow.groups import Numbers, ranks
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 
 def valid(values: pa.Array) -> Numbers:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.frames import limits
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.arrow.tables import loosened
+from penstock.frames.frame import NotHere
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
@@ -275,6 +276,13 @@ def to_remove(rows: pa.Table, removed: pa.Table, columns: Sequence[str], times: 
     found = np.zeros(rows.num_rows, np.bool_)
     found[order] = np.arange(rows.num_rows) - begins < wanted[here[order]]
     return found
+
+
+def gone(rows: pa.Table, change: pa.Table, columns: Sequence[str], weight: str) -> Numbers:
+    """Which rows a change removes: as many copies of each as its weight says."""
+    removed = change.filter(pc.less(change.column(weight), 0))
+    times = -removed.column(weight).to_numpy()
+    return to_remove(rows, loosened(removed.select(list(columns))), columns, times)
 
 
 def pairs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,21 +11,20 @@ from sqlglot import exp
 
 from penstock.frames.arrow.expressions.types import cast as converted
 from penstock.frames.arrow.expressions.types import widest_of
-from penstock.frames.arrow.expressions.values import Rows, computed, parsed
+from penstock.frames.arrow.expressions.values import Rows, computed
 from penstock.frames.arrow.groups import Groups, Numbers, pairs
-from penstock.frames.arrow.tables import NotHere
-from penstock.sql.dialect import SparkSql
+from penstock.frames.frame import NotHere
+from penstock.sql.trees import all_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from penstock.frames.arrow.frame import Local
+    from penstock.frames.arrow.frame import ArrowFrame
 
 
-def join_of(left: Local, right: Local, on: str, how: str) -> DataFrame:
-    one, two = left.rows, right.rows
+def joined(left: ArrowFrame, right: ArrowFrame, conditions: Sequence[exp.Expr], how: str) -> ArrowFrame:
+    """The pairs of two frames that fulfil all conditions; raises ``NotHere`` if that is Spark's work."""
+    one, two = left.batch, right.batch
     mine, theirs, nulls, rest = [], [], [], []
-    for condition in _conjuncts(parsed(on)):
+    for condition in [part for given in conditions for part in _conjuncts(given)]:
         sides = _sides(condition, left.columns, right.columns)
         if sides is None:
             rest.append(condition)
@@ -46,7 +45,7 @@ def join_of(left: Local, right: Local, on: str, how: str) -> DataFrame:
     if how in ("left_semi", "left_anti"):
         found = np.zeros(one.count, np.bool_)
         found[here] = True
-        return left.like(left.table.filter(pa.array(found if how == "left_semi" else ~found)))
+        return left.made(one.some(np.flatnonzero(found if how == "left_semi" else ~found)).columns)
     if how not in ("inner", "left"):
         raise NotHere
     absent = np.zeros(len(here), np.bool_)
@@ -65,7 +64,7 @@ def join_of(left: Local, right: Local, on: str, how: str) -> DataFrame:
 
 
 def _met(
-    left: Local, one: Rows, two: Rows, here: Numbers, there: Numbers, conditions: Sequence[exp.Expr]
+    left: ArrowFrame, one: Rows, two: Rows, here: Numbers, there: Numbers, conditions: Sequence[exp.Expr]
 ) -> tuple[Numbers, Numbers]:
     """The pairs that fulfil conditions. Spark is asked last, all at once: one may guard the other from an error."""
     both = {name: column.take(pa.array(there)) for name, column in two.columns.items()}
@@ -75,14 +74,14 @@ def _met(
         try:
             kept = _true(computed(condition, pairs_met))
         except NotHere:
-            asked.append(f"({condition.sql(dialect=SparkSql)})")
+            asked.append(condition)
             continue
         pairs_met, here, there = pairs_met.some(np.flatnonzero(kept)), here[kept], there[kept]
     if asked and len(here):
         if len(both) < len(one.columns) + len(two.columns):
             raise NotHere
-        rows = cast("Local", left.made(pairs_met.columns))
-        kept = _true(rows.asked([" AND ".join(asked)])[0])
+        rows = left.made(pairs_met.columns)
+        kept = _true(rows.asked([all_of(asked)])[0])
         here, there = here[kept], there[kept]
     return here, there
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from penstock.frames.arrow.expressions.types import Value
 from penstock.frames.arrow.expressions.values import Rows, rule, spread, value
 from penstock.frames.arrow.groups import Groups, Numbers, codes, has_floats, normalised, ranks, together
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 
 def list_of(values: pa.Array, groups: Groups) -> pa.Array:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.frames.arrow.groups import Groups, Numbers, normalised
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 
 def sessions_of(times: pa.Array, keys: Sequence[pa.Array], gap: int) -> tuple[Numbers, pa.Array]:

@@ -2,58 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
-
-from penstock.frames.arrow.spark_types import to_arrow_schema
-
-
-class NotHere(Exception):
-    """What is asked for is better done by Spark."""
-
-
-def local_frame(spark: SparkSession, schema: StructType, rows: Sequence[Sequence[Any]] = ()) -> DataFrame:
-    """A few rows, or none, as a local relation. A list of rows would need Python processes to be read."""
-    loose = StructType([StructField(f.name, f.dataType) for f in schema.fields])
-    records = [dict(zip(loose.names, row, strict=True)) for row in rows]
-    return spark.createDataFrame(pa.Table.from_pylist(records, schema=to_arrow_schema(loose, timezone="UTC")), loose)
-
-
-def fits_arrow(data_type: DataType) -> bool:
-    """Whether values of the type survive the way to Arrow and back; a VARIANT does not."""
-    match data_type:
-        case StructType(fields=fields):
-            return all(fits_arrow(f.dataType) for f in fields)
-        case ArrayType(elementType=inner):
-            return fits_arrow(inner)
-        case MapType(keyType=key, valueType=value):
-            return fits_arrow(key) and fits_arrow(value)
-    return data_type.typeName() not in ("variant", "void")
-
-
-def collected(frame: DataFrame) -> pa.Table:
-    """A frame's rows, with everything nullable. PySpark would refuse a NULL struct whose fields are never NULL."""
-    strict = [f.name for f in frame.schema.fields if nullable(f.dataType) != f.dataType]
-    for name in strict:
-        column = frame[f"`{name.replace('`', '``')}`"]
-        frame = frame.withColumn(name, column.cast(nullable(frame.schema[name].dataType)))
-    return loosened(frame.toArrow())
-
-
-def nullable(data_type: DataType) -> DataType:
-    """The type with every field inside it nullable."""
-    match data_type:
-        case StructType(fields=fields):
-            return StructType([StructField(f.name, nullable(f.dataType)) for f in fields])
-        case ArrayType(elementType=inner):
-            return ArrayType(nullable(inner))
-        case MapType(keyType=key, valueType=value):
-            return MapType(nullable(key), nullable(value))
-    return data_type
 
 
 def settled(rows: pa.Table | pa.RecordBatch) -> Any:
@@ -111,3 +63,34 @@ def _loose(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(data_type) and data_type.tz is not None:  # Spark names the session's zone; a time has none
         return pa.timestamp(data_type.unit, "UTC")
     return data_type
+
+
+def spark_names(schema: pa.Schema) -> Mapping[str, str]:
+    """The types of columns, by Spark's names for them."""
+    return {field.name: spark_name(field.type) for field in schema}
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """Spark's name for the type that it makes of Arrow's.
+
+    >>> spark_name(pa.struct([("at", pa.timestamp("us", "UTC")), ("value", pa.decimal128(10, 2))]))
+    'struct<at:timestamp,value:decimal(10,2)>'
+    """
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{spark_name(field.type)}' for field in kind)}>"
+    if pa.types.is_list(kind):
+        return f"array<{spark_name(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    return _NAMES[kind]
+
+
+_NAMES = {
+    pa.bool_(): "boolean", pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint",
+    pa.float32(): "float", pa.float64(): "double", pa.string(): "string", pa.binary(): "binary", pa.date32(): "date",
+    pa.null(): "void",
+}  # fmt: skip

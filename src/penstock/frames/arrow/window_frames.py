@@ -16,7 +16,7 @@ from penstock.frames.arrow.expressions.types import DIGITS
 from penstock.frames.arrow.expressions.values import Rows, check_arguments, computed
 from penstock.frames.arrow.framed import Frames
 from penstock.frames.arrow.groups import Groups, Numbers, normalised, ranks, together
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _MICROS = {"SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3_600 * 10**6, "DAY": 86_400 * 10**6}
 _DAY = _MICROS["DAY"]

@@ -14,9 +14,9 @@ from penstock.frames.arrow.expressions.types import cast
 from penstock.frames.arrow.expressions.values import Rows, check_arguments, computed
 from penstock.frames.arrow.framed import Frames, valid
 from penstock.frames.arrow.groups import Numbers
-from penstock.frames.arrow.tables import NotHere
 from penstock.frames.arrow.window_frames import Sequence as Placed
 from penstock.frames.arrow.window_frames import frames_of, ordered
+from penstock.frames.frame import NotHere
 from penstock.sql.dialect import SparkSql
 
 __all__ = ["all_placed", "ordered", "placed"]

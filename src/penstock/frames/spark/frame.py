@@ -1,186 +1,282 @@
-"""Selecting, grouping and joining: of rows on the driver there (``arrow.frame``), else in few round trips to the JVM.
+"""Rows that Spark computes: steps are put together to one query, which Spark is asked to analyse once, at its end.
 
-PySpark hands every expression over on its own, and Spark analyses every step as soon as it is taken, which for a tiny
-change costs more than all else that is done with it. A ``Query`` is a chain of steps that is analysed once, at its end.
+Spark would analyse every step as soon as it is taken, and every expression is a round trip: for a small change that
+costs more than all else that is done with it.
 """
 
 from __future__ import annotations
 
-import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import count
-from typing import Any, cast
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-from pyspark.sql.group import GroupedData
+import pyarrow as pa
+from pyspark.sql.types import DataType, StructType
+from sqlglot import exp
 
-from penstock.frames.arrow.frame import Local, as_local
-from penstock.frames.arrow.tables import NotHere
-from penstock.frames.clock import left_to_spark
-from penstock.frames.mismatch import StateMismatch, raising
+from penstock.frames.clock import phase
+from penstock.frames.frame import Alternative, Frame, How
+from penstock.frames.mismatch import raising
+from penstock.frames.names import WEIGHT
+from penstock.frames.sizes import Size
+from penstock.frames.spark.dataframes import has_order, identity, identity_of, is_special, sql_over
+from penstock.frames.spark.interpreted import running
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.spark.types import collected, nullable
+from penstock.plan.operators import render
+from penstock.sql.dialect import quoted
+from penstock.sql.trees import Named, Same, column
 
-_BETWEEN = "\0"
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-
-def select(frame: DataFrame, *expressions: str) -> DataFrame:
-    """As ``frame.selectExpr``."""
-    rows = as_local(frame)
-    if rows is not None:
-        return rows.selected(expressions)
-    if not expressions or any(_BETWEEN in text for text in expressions):
-        return frame.selectExpr(*expressions)
-    texts = _splitter(frame.sparkSession.sparkContext._gateway).split(_BETWEEN.join(expressions))
-    return ClassicDataFrame(frame._jdf.selectExpr(texts), frame.sparkSession)
-
-
-_ALL = "__all"
-
-
-def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    """As ``frame.groupBy(..).agg(..)``: the keys, which are names of columns, and aggregates with their names."""
-    rows = as_local(frame)
-    if rows is not None:
-        try:
-            return rows.grouped(keys, aggregates)
-        except NotHere as problem:
-            left_to_spark(f"GROUP BY {', '.join(keys)} of {', '.join(aggregates)}", problem)
-            frame = rows.frame
-    together = f"STRUCT({', '.join(aggregates)}) AS {_ALL}"
-    if not keys:
-        return select(select(frame, together), f"{_ALL}.*")
-    first, *others = keys
-    texts = _splitter(frame.sparkSession.sparkContext._gateway).split(_BETWEEN.join(others)) if others else None
-    groups = frame._jdf.groupBy(first, texts) if others else frame.groupBy(first)._jgd
-    made = GroupedData(groups, frame).agg(F.expr(together))
-    return select(made, *keys, f"{_ALL}.*")
-
-
-def join(left: DataFrame, right: DataFrame, on: str, how: str = "inner", *, sent: str = "") -> DataFrame:
-    """As ``left.join``; ``sent`` is the side, left or right, of which every executor gets all rows."""
-    mine, theirs = as_local(left), as_local(right)
-    if mine is not None and theirs is not None:
-        try:
-            return mine.joined(theirs, on, how)
-        except NotHere as problem:
-            left_to_spark(f"{how} join ON {on}", problem)
-    left = F.broadcast(spark_frame(left)) if sent == "left" else spark_frame(left)
-    right = F.broadcast(spark_frame(right)) if sent == "right" else spark_frame(right)
-    return left.join(right, F.expr(on), how)
-
-
-def spark_frame(frame: DataFrame) -> DataFrame:
-    """The frame as Spark's, wherever its rows are."""
-    rows = as_local(frame)
-    return frame if rows is None else rows.frame
-
-
+_TOKEN = uuid.uuid4().hex[:8]
 _numbers = count(1)
-_FRAME = re.compile(r"__frame_\d+")
+_HOW = {
+    "inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN", "left_semi": "LEFT SEMI JOIN",
+    "left_anti": "LEFT ANTI JOIN",
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Query:
-    """Steps over frames: ``source`` is what stands behind FROM, ``here`` does the same with rows on the driver."""
+class SparkFrame:
+    """``source`` is what stands behind FROM; ``inputs`` are the frames that its names mean, made when needed."""
 
-    source: str
-    inputs: Mapping[str, DataFrame]
-    here: Callable[[], Local]
+    def __init__(
+        self, spark: SparkOnDemand, source: str, inputs: Mapping[str, _Input], columns: Sequence[str], size: Size,
+    ):  # fmt: skip
+        self._spark = spark
+        self._source = source
+        self._inputs = inputs
+        self.columns = tuple(columns)
+        self.size = size
 
     @classmethod
-    def of(cls, frame: DataFrame) -> Query:
-        name = f"__frame_{next(_numbers)}"
-        return cls(name, {name: frame}, lambda: _local(frame))
+    def of(cls, spark: SparkOnDemand, make: Callable[[], DataFrame], columns: Sequence[str], size: Size) -> SparkFrame:
+        """What Spark reads, or has computed."""
+        name = f"__frame_{_TOKEN}_{next(_numbers)}__"  # which is no part of another
+        return cls(spark, name, {name: _Input(make)}, columns, size)
 
-    def select(self, *expressions: str) -> Query:
-        return self._then(f"SELECT {', '.join(expressions)}", "", lambda rows: rows.selected(expressions))
+    @classmethod
+    def of_frame(cls, spark: SparkOnDemand, frame: DataFrame, size: Size) -> SparkFrame:
+        return cls.of(spark, lambda: frame, frame.columns, size)
 
-    def where(self, condition: str) -> Query:
-        return self._then("SELECT *", f" WHERE {condition}", lambda rows: rows.where(condition))
+    @cached_property
+    def frame(self) -> DataFrame:
+        """As Spark knows it."""
+        if self._source in self._inputs:
+            return self._inputs[self._source].frame
+        # What stands for a frame goes with it, so what is cached of a frame's plan would go too, unless it is another.
+        frames = {name: given.frame.where("true") if given.frame.is_cached else given.frame
+                  for name, given in self._inputs.items()}  # fmt: skip
+        # Spark would take ${..} for a variable, even inside quotes.
+        text = f"SELECT * FROM {self._source}".replace("${", "\\u0024{")
+        return sql_over(self._spark.session(), text, frames)
 
-    def sound(self, condition: str, problem: str) -> Query:
-        """All rows, each of which must fulfil a condition that is never NULL; else the state is not what it should be.
-
-        The ``problem`` is raised by the query itself, when it is computed.
-        """
-
-        def checked(rows: Local) -> DataFrame:
-            if _local(rows.where(f"NOT ({condition})")).table.num_rows:
-                raise StateMismatch(problem)
-            return _frame(rows)
-
-        return self._then("SELECT *", f" WHERE IF({condition}, true, {raising(problem)})", checked)
-
-    def in_one(self) -> Query:
-        """In one partition, so that grouping needs no shuffle."""
-        return self._then("SELECT /*+ COALESCE(1) */ *", "", lambda rows: rows.coalesce(1))
-
-    def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> Query:
-        """The keys, which are names of columns, and aggregates with their names."""
-        by = f" GROUP BY {', '.join(keys)}" if keys else ""
-        text = f"SELECT {', '.join([*keys, *aggregates])}"
-        return self._then(text, by, lambda rows: rows.grouped(keys, aggregates))
-
-    def each(self, *alternatives: tuple[str, Sequence[str]]) -> Query:
-        """A row for every alternative whose condition a row fulfils: its expressions, of the same names in all."""
-        rows = [f"IF({condition}, STRUCT({', '.join(values)}), NULL)" for condition, values in alternatives]
-        text = f"SELECT INLINE(ARRAY_COMPACT(ARRAY({', '.join(rows)})))"
-
-        def chosen(rows: Local) -> DataFrame:
-            parts = [_local(_local(rows.where(condition)).selected(values)) for condition, values in alternatives]
-            total = parts[0]
-            for part in parts[1:]:
-                total = _local(total.unionByName(_frame(part)))
-            return _frame(total)
-
-        return self._then(text, "", chosen)
-
-    def _then(self, what: str, behind: str, here: Callable[[Local], DataFrame]) -> Query:
-        return Query(f"({what} FROM {self.source}{behind})", self.inputs, lambda: _local(here(self.here())))
-
-    def followed_by(self, other: Query) -> Query:
-        """The rows of both, whose columns are the same."""
-        both = f"(SELECT * FROM {self.source} UNION ALL SELECT * FROM {other.source})"
-        return Query(both, {**self.inputs, **other.inputs}, lambda: _local(self.here().unionAll(_frame(other.here()))))
+    @cached_property
+    def schema(self) -> StructType:
+        """Everything in it may be NULL."""
+        found = nullable(self.frame.schema)
+        assert isinstance(found, StructType)
+        return found
 
     @property
+    def types(self) -> Mapping[str, str]:
+        return {field.name: field.dataType.simpleString() for field in self.schema.fields}
+
+    def expecting(self, size: Size) -> SparkFrame:
+        return self._like(self._source, self.columns, size)
+
+    def rows(self) -> pa.Table | None:
+        return None
+
+    def arrow(self) -> pa.Table:
+        with phase("computing"), running(self._spark.session(), interpreted=self.size.not_compiled):
+            return collected(self.frame)
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def select(self, outputs: Sequence[Named]) -> SparkFrame:
+        return self._then(f"SELECT {self._listed(outputs)}", [name for name, _ in outputs])
+
+    def only(self, columns: Sequence[str]) -> SparkFrame:
+        return self._then(f"SELECT {', '.join(map(quoted, columns))}", columns)
+
+    def renamed(self, names: Mapping[str, str]) -> SparkFrame:
+        return self.select([(names.get(name, name), column(name)) for name in self.columns])
+
+    def where(self, condition: exp.Expr) -> SparkFrame:
+        return self._then("SELECT *", self.columns, f"WHERE {self._spelled(condition)}")
+
+    def nothing(self) -> SparkFrame:
+        return self._then("SELECT *", self.columns, "WHERE false").expecting(Size.exactly(0))
+
+    def join(
+        self, other: Frame, conditions: Sequence[exp.Expr], how: How = "inner", *, few: bool = False
+    ) -> SparkFrame:
+        number = next(_numbers)
+        mine, theirs = f"__left_{number}", f"__right_{number}"
+        right = as_spark(other)
+        kinds = _Types([self, right])
+        on = " AND ".join(f"({kinds.spelled(c)})" for c in conditions) or "true"
+        sent = self._sent(right, how, mine, theirs, few)
+        source = f"(SELECT {sent}* FROM {self._source} AS {mine} {_HOW[how]} {right._source} AS {theirs} ON {on})"
+        one_sided = how in ("left_semi", "left_anti")
+        columns = self.columns if one_sided else (*self.columns, *right.columns)
+        size = self.size.joined(right.size, few=few or one_sided)
+        return SparkFrame(self._spark, source, {**self._inputs, **right._inputs}, columns, size)
+
+    def _sent(self, right: SparkFrame, how: How, mine: str, theirs: str, few: bool) -> str:
+        """The side of which every executor gets all rows, if there is one; of a left join it cannot be the left."""
+        if how == "inner" and (self.size.surely_on_driver or (few and self.size.on_driver)):
+            return f"/*+ BROADCAST({mine}) */ "
+        return f"/*+ BROADCAST({theirs}) */ " if how != "full" and right.size.surely_on_driver else ""
+
+    def with_nulls(self, other: Frame, columns: Sequence[str]) -> SparkFrame:
+        types = other.types
+        nulls = ", ".join(f"CAST(NULL AS {types[name]}) AS {quoted(name)}" for name in columns)
+        return self._then(f"SELECT {nulls}, *", [*columns, *self.columns])
+
+    def group(self, keys: Sequence[str], measures: Sequence[Named]) -> SparkFrame:
+        names = ", ".join(map(quoted, keys))
+        by = f"GROUP BY {names}" if keys else ""
+        parts = ([names] if keys else []) + ([self._listed(measures)] if measures else [])
+        columns = [*keys, *(name for name, _ in measures)]
+        return self._in_one_task()._then(f"SELECT {', '.join(parts)}", columns, by)
+
+    def _in_one_task(self) -> SparkFrame:
+        """In one partition if the rows are few, so that grouping needs no shuffle."""
+        return self._then("SELECT /*+ COALESCE(1) */ *", self.columns) if self.size.in_one_task else self
+
+    def union(self, other: Frame) -> SparkFrame:
+        right, names = as_spark(other), ", ".join(map(quoted, self.columns))
+        source = f"(SELECT {names} FROM {self._source} UNION ALL SELECT {names} FROM {right._source})"
+        inputs = {**self._inputs, **right._inputs}
+        return SparkFrame(self._spark, source, inputs, self.columns, self.size + right.size)
+
+    def consolidated(self, beside: Sequence[str] = ()) -> SparkFrame:
+        fields = [f for f in self.schema.fields if f.name != WEIGHT and f.name not in beside]
+        special = {f.name: f"__identity{i}" for i, f in enumerate(fields) if is_special(f.dataType)}
+        told = [f"{identity(f)} AS {special[f.name]}" for f in fields if f.name in special]
+        rows = self._in_one_task()
+        rows = rows._then(f"SELECT {', '.join(['*', *told])}", [*self.columns, *special.values()]) if told else rows
+        keys = [special.get(f.name, quoted(f.name)) for f in fields]
+        kept = [f"ANY_VALUE({quoted(name)}) AS {quoted(name)}" for name in special]
+        kept += [f"MAX(STRUCT({', '.join(map(quoted, beside))})) AS __beside"] if beside else []
+        by = f"GROUP BY {', '.join(keys)}" if keys else ""
+        totals = [*keys, *kept, f"SUM({WEIGHT}) AS {WEIGHT}"]
+        found = rows._then(f"SELECT {', '.join(totals)}", [*keys, *special, WEIGHT], f"{by} HAVING SUM({WEIGHT}) <> 0")
+        names = [f.name for f in fields]
+        shown = [*map(quoted, names), WEIGHT, *(f"__beside.{name} AS {name}" for name in beside)]
+        return found._then(f"SELECT {', '.join(shown)}", [*names, WEIGHT, *beside])
+
+    def copies(self) -> SparkFrame:
+        # A sequence down from one would be copies too.
+        there = self._then(f"SELECT *, EXPLODE(SEQUENCE(1L, {WEIGHT})) AS __copy", self.columns, f"WHERE {WEIGHT} > 0")
+        return there.only([name for name in self.columns if name != WEIGHT])
+
+    def first(self, order: Sequence[exp.Expr], limit: int, offset: int) -> SparkFrame:
+        by = ", ".join([*map(render, order), *map(quoted, self.sortable(self.columns))])
+        behind = f"ORDER BY {by} LIMIT {limit}" + (f" OFFSET {offset}" if offset else "")
+        rows = self._in_one_task()._then("SELECT *", self.columns, behind)
+        return rows.expecting(Size(limit, self.size.read, certain=True))
+
+    def windows(self, functions: Sequence[Named]) -> SparkFrame:
+        columns = [*self.columns, *(name for name, _ in functions)]
+        return self._in_one_task()._then(f"SELECT *, {self._listed(functions)}", columns)
+
+    def sessions(self, below: Sequence[str], keys: Sequence[Named], measures: Sequence[Named]) -> SparkFrame:
+        names = [*below, *(name for name, _ in keys), *(name for name, _ in measures)]
+        by = [*map(quoted, below), *(render(e) for _, e in keys)]
+        listed = [*map(quoted, below), self._listed([*keys, *measures])]
+        groups = self._in_one_task()._then(f"SELECT {', '.join(listed)}", names, f"GROUP BY {', '.join(by)}")
+        # Spark marks the column, and would join sessions again wherever it is grouped by.
+        session = quoted(keys[-1][0])
+        plain = f"NAMED_STRUCT('start', {session}.start, 'end', {session}.`end`) AS {session}"
+        shown = [plain if name == keys[-1][0] else quoted(name) for name in names]
+        return groups._then(f"SELECT {', '.join(shown)}", names)
+
+    def generate(self, generator: exp.Expr, outputs: Sequence[str], kept: Sequence[str]) -> SparkFrame:
+        names = quoted(outputs[0]) if len(outputs) == 1 else f"({', '.join(map(quoted, outputs))})"
+        shown = [*map(quoted, kept), f"{self._spelled(generator)} AS {names}"]
+        return self._then(f"SELECT {', '.join(shown)}", [*kept, *outputs]).expecting(self.size.guess())
+
+    def each(self, alternatives: Sequence[Alternative]) -> SparkFrame:
+        parts = [
+            f"IF({self._spelled(condition)}, STRUCT({self._listed(outputs)}), NULL)"
+            for condition, outputs in alternatives
+        ]
+        columns = [name for name, _ in alternatives[0][1]]
+        return self._then(f"SELECT INLINE(ARRAY_COMPACT(ARRAY({', '.join(parts)})))", columns)
+
+    def sound(self, condition: exp.Expr, problem: str) -> SparkFrame:
+        return self._then("SELECT *", self.columns, f"WHERE IF({self._spelled(condition)}, true, {raising(problem)})")
+
+    def sortable(self, columns: Sequence[str]) -> list[str]:
+        return [name for name in columns if name != WEIGHT and has_order(self.schema[name].dataType)]
+
+    def any(self, condition: exp.Expr) -> bool:
+        return not self.where(condition).frame.isEmpty()
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+
+    def _then(self, what: str, columns: Sequence[str], behind: str = "") -> SparkFrame:
+        return self._like(f"({what} FROM {self._source} {behind})", columns, self.size)
+
+    def _like(self, source: str, columns: Sequence[str], size: Size) -> SparkFrame:
+        return SparkFrame(self._spark, source, self._inputs, columns, size)
+
+    def _listed(self, outputs: Sequence[Named]) -> str:
+        return ", ".join(f"{self._spelled(e)} AS {quoted(name)}" for name, e in outputs)
+
+    def _spelled(self, expression: exp.Expr) -> str:
+        return _Types([self]).spelled(expression)
+
+
+class _Types:
+    """Expressions over frames as Spark SQL. To say when two values are the same one, their type must be known."""
+
+    def __init__(self, frames: Sequence[SparkFrame]):
+        self._frames = frames
+
+    def spelled(self, expression: exp.Expr) -> str:
+        if not expression.find(Same):
+            return render(expression)
+        return render(expression.transform(lambda node: self._told(node) if isinstance(node, Same) else node))
+
+    def _told(self, node: Same) -> exp.Expr:
+        kind = self._type_of(node.left)
+        sides = [exp.Var(this=identity_of(render(side), kind)) for side in (node.left, node.right)]
+        return exp.NullSafeEQ(this=sides[0], expression=sides[1])
+
+    def _type_of(self, value: exp.Expr) -> DataType:
+        assert isinstance(value, exp.Column)
+        name = value.table or value.name
+        frame = next(frame for frame in self._frames if name in frame.columns)
+        kind = frame.schema[name].dataType
+        if not value.table:
+            return kind
+        assert isinstance(kind, StructType)
+        return kind[value.name].dataType
+
+
+class _Input:
+    """A frame that is made when it is asked for, once."""
+
+    def __init__(self, make: Callable[[], DataFrame]):
+        self._make = make
+
+    @cached_property
     def frame(self) -> DataFrame:
-        """The result, computed if all rows are on the driver, else analysed."""
-        try:
-            return _frame(self.here())
-        except NotHere as problem:
-            if any(as_local(frame) is not None for frame in self.inputs.values()):
-                left_to_spark(_FRAME.sub("..", self.source)[1:-1], problem)
-            return self._analysed()
-
-    def _analysed(self) -> DataFrame:
-        spark = next(iter(self.inputs.values())).sparkSession
-        for name, frame in self.inputs.items():
-            # A view that is dropped takes what is cached of its plan along, unless the plan is another.
-            (frame.where("true") if frame.is_cached else spark_frame(frame)).createOrReplaceTempView(name)
-        try:
-            # Spark would take ${..} for a variable, even inside quotes.
-            return spark.sql(f"SELECT * FROM {self.source}".replace("${", "\\u0024{"))
-        finally:
-            for name in self.inputs:
-                spark.catalog.dropTempView(name)
+        return self._make()
 
 
-def _local(frame: DataFrame) -> Local:
-    rows = as_local(frame)
-    if rows is None:
-        raise NotHere
-    return rows
+def as_spark(frame: Frame) -> SparkFrame:
+    """A frame as Spark's, wherever its rows are."""
+    from penstock.frames.arrow.frame import ArrowFrame  # each becomes the other where it must
 
-
-def _frame(rows: Local) -> DataFrame:
-    return cast("DataFrame", rows)
-
-
-@lru_cache(maxsize=1)
-def _splitter(gateway: Any) -> Any:
-    """Turns one text into an array of texts on the JVM's side."""
-    return gateway.jvm.java.util.regex.Pattern.compile(_BETWEEN)
+    if isinstance(frame, ArrowFrame):
+        return frame.by_spark
+    assert isinstance(frame, SparkFrame)
+    return frame

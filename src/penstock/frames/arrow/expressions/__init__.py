@@ -3,7 +3,39 @@
 ``values`` has the table of rules and looks them up; the other modules hold the rules, by subject.
 """
 
-from penstock.frames.arrow.expressions import arithmetic, conditions, texts, times
-from penstock.frames.arrow.expressions.values import Rows, computed, parsed
+from penstock.frames.arrow.expressions import (
+    arithmetic,
+    calendar,
+    casts,
+    conditions,
+    formats,
+    hashes,
+    json_text,
+    nested,
+    numbers,
+    patterns,
+    sameness,
+    texts,
+    times,
+)
+from penstock.frames.arrow.expressions.values import Rows, computed, parsed, written_rows
 
-__all__ = ["Rows", "arithmetic", "computed", "conditions", "parsed", "texts", "times"]
+__all__ = [
+    "Rows",
+    "arithmetic",
+    "calendar",
+    "casts",
+    "computed",
+    "conditions",
+    "formats",
+    "hashes",
+    "json_text",
+    "nested",
+    "numbers",
+    "parsed",
+    "patterns",
+    "sameness",
+    "texts",
+    "times",
+    "written_rows",
+]

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.frames.arrow.expressions.decimals import quotient, remainder, rounded
-from penstock.frames.arrow.expressions.times import day_of, shifted
+from penstock.frames.arrow.expressions.casts import converted
+from penstock.frames.arrow.expressions.decimals import quotient, remainder
+from penstock.frames.arrow.expressions.times import DAYS, days_later, moved
 from penstock.frames.arrow.expressions.types import DIGITS, WIDEST, Value, cast, digits, widest
-from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, numbers, rule, spread, value
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.arrow.expressions.values import Rows, numbers, rule, spread, value
+from penstock.frames.frame import NotHere
+from penstock.frames.settings import ANSI
 
 _LEAST_SCALE = 6
 _NEGATED = 34
@@ -38,6 +40,8 @@ def _column(node: exp.Column, rows: Rows) -> Value:
 
 @rule(exp.Dot)
 def _dot(node: exp.Dot, rows: Rows) -> Value:
+    if not isinstance(node.expression, exp.Identifier):
+        raise NotHere
     return _field_of(value(node.this, rows), node.expression.name)
 
 
@@ -54,12 +58,12 @@ def _field_of(parent: Value, name: str) -> Value:
 def _literal(node: exp.Literal, rows: Rows) -> Value:
     text = str(node.this)
     if node.is_string:
-        if "\\" in text:
-            raise NotHere
         return pa.scalar(text, pa.string())
     if text.isdigit():
         number = int(text)
         return pa.scalar(number, pa.int32() if number < 2**31 else pa.int64())
+    if re.fullmatch(r"\d+(\.\d*)?[eE][+-]?\d{1,3}", text):
+        return pa.scalar(float(text), pa.float64())
     if not re.fullmatch(r"\d*\.\d+", text):
         raise NotHere
     return _decimal_literal(text)
@@ -71,6 +75,11 @@ def _decimal_literal(text: str) -> Value:
     digits = len((whole + fraction).lstrip("0"))
     scale = len(fraction)
     return pa.scalar(Decimal(text), pa.decimal128(max(digits, scale, 1), scale))
+
+
+@rule(exp.RawString, reads=("this",))
+def _raw(node: exp.RawString, rows: Rows) -> Value:
+    return pa.scalar(str(node.this), pa.string())
 
 
 @rule(exp.Null)
@@ -86,49 +95,9 @@ def _boolean(node: exp.Boolean, rows: Rows) -> Value:
 @rule(exp.Paren)
 @rule(exp.Alias, reads=("this", "alias"))
 def _inner(node: exp.Expr, rows: Rows) -> Value:
-    return value(node.this, rows)
-
-
-# -- types -------------------------------------------------------------------------------------------------------------
-
-
-_TYPE = exp.DataType.Type
-_PLAIN_TYPES = {
-    _TYPE.BOOLEAN: pa.bool_(), _TYPE.TINYINT: pa.int8(), _TYPE.SMALLINT: pa.int16(), _TYPE.INT: pa.int32(),
-    _TYPE.BIGINT: pa.int64(), _TYPE.DOUBLE: pa.float64(), _TYPE.FLOAT: pa.float32(), _TYPE.TEXT: pa.string(),
-    _TYPE.VARCHAR: pa.string(), _TYPE.DATE: pa.date32(), _TYPE.TIMESTAMPTZ: TIME, _TYPE.TIMESTAMPLTZ: TIME,
-    _TYPE.TIMESTAMPNTZ: pa.timestamp("us"), _TYPE.BINARY: pa.binary(),
-}  # fmt: skip
-
-
-def _type(kind: exp.DataType) -> pa.DataType:
-    check_arguments(kind, ("this", "expressions", "nested"))
-    if kind.this == _TYPE.DECIMAL and len(kind.expressions) == 2:
-        precision, scale = (int(e.name) for e in kind.expressions)
-        return pa.decimal128(precision, scale)
-    if kind.this == _TYPE.STRUCT:
-        return pa.struct([pa.field(e.name, _type(e.args["kind"])) for e in kind.expressions])
-    if kind.this not in _PLAIN_TYPES or kind.expressions:
+    if isinstance(node.args.get("alias"), exp.Placeholder):  # x:a, a field of a variant
         raise NotHere
-    return _PLAIN_TYPES[kind.this]
-
-
-@rule(exp.Cast, reads=("this", "to"))
-@rule(exp.TryCast, reads=("this", "to", "safe"))
-def _cast(node: exp.Cast, rows: Rows) -> Value:
-    inner, to = node.this, _type(node.to)
-    if isinstance(inner, exp.Literal) and inner.is_string:
-        text = str(inner.this)
-        if pa.types.is_decimal128(to) and re.fullmatch(r"\d+(\.\d+)?", text):
-            return cast(_decimal_literal(text), to)
-        if pa.types.is_date32(to) and re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            return pa.scalar(text).cast(to)
-    found = value(inner, rows)
-    if pa.types.is_date32(to) and found.type == TIME and rows.settings.utc and isinstance(found, pa.Array):
-        return day_of(found)
-    if pa.types.is_decimal128(to) and pa.types.is_decimal128(found.type) and to.scale < found.type.scale:
-        return rounded(spread(found, rows.count), to)
-    return cast(found, to)
+    return value(node.this, rows)
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
@@ -139,15 +108,19 @@ _OPERATIONS = {exp.Add: pc.add_checked, exp.Sub: pc.subtract_checked, exp.Mul: p
 
 @rule(exp.Add, exp.Sub, exp.Mul)
 def _arithmetic(node: exp.Binary, rows: Rows) -> Value:
-    if isinstance(node.right, exp.Interval) and isinstance(node, exp.Add | exp.Sub):
-        return shifted(value(node.left, rows), node.right, 1 if isinstance(node, exp.Add) else -1)
+    if isinstance(node, exp.Add | exp.Sub) and isinstance(node.right, exp.Interval):
+        return moved(value(node.left, rows), node.right, 1 if isinstance(node, exp.Add) else -1, rows)
+    if isinstance(node, exp.Add) and isinstance(node.left, exp.Interval):
+        return moved(value(node.right, rows), node.left, 1, rows)
     left, right = value(node.left, rows), value(node.right, rows)
+    if pa.types.is_date32(left.type) and right.type in DAYS and isinstance(node, exp.Add | exp.Sub):
+        return days_later(left, right, 1 if isinstance(node, exp.Add) else -1, rows)
     operation = _OPERATIONS[type(node)]
     if left.type in DIGITS and right.type in DIGITS:
         common = widest(left.type, right.type)
         return operation(cast(left, common), cast(right, common))
-    if pa.types.is_float64(left.type) and pa.types.is_float64(right.type):
-        return operation(left, right)
+    if pa.types.is_float64(left.type) or pa.types.is_float64(right.type):
+        return operation(_as_double(left, rows), _as_double(right, rows))
     if not (pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type)):
         raise NotHere
     left, right = _as_decimal(node.left, left), _as_decimal(node.right, right)
@@ -162,6 +135,13 @@ def _arithmetic(node: exp.Binary, rows: Rows) -> Value:
             raise NotHere
         left, precision = cast(left, pa.decimal128(WIDEST - p2 - 1, s1)), WIDEST
     return cast(operation(left, right), pa.decimal128(precision, scale))
+
+
+def _as_double(found: Value, rows: Rows) -> Value:
+    """A number as the double that Spark takes it for beside a double."""
+    if found.type not in DIGITS and not pa.types.is_decimal128(found.type) and not pa.types.is_float64(found.type):
+        raise NotHere
+    return converted(found, pa.float64(), rows)
 
 
 def _as_decimal(node: exp.Expr, found: Value) -> Value:
@@ -212,44 +192,36 @@ def _remainder(node: exp.Mod, rows: Rows) -> Value:
 def _quotient(node: exp.Div, rows: Rows) -> Value:
     """Of decimals; else of doubles, which Spark makes of whole numbers."""
     left, right = value(node.left, rows), value(node.right, rows)
-    if pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type):
+    floats = pa.types.is_float64(left.type) or pa.types.is_float64(right.type)
+    if not floats and (pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type)):
         left, right = _as_decimal(node.left, left), _as_decimal(node.right, right)
         return quotient(spread(left, rows.count), spread(right, rows.count), loss=rows.settings.precision_loss)
-    left, right = cast(left, pa.float64()), cast(right, pa.float64())
-    if pc.any(pc.equal(spread(right, rows.count), 0.0)).as_py():
+    return _double_quotient(left, right, rows, nothing=rows.settings[ANSI] != "true")
+
+
+@rule(exp.SafeDivide)
+def _safe_quotient(node: exp.SafeDivide, rows: Rows) -> Value:
+    """TRY_DIVIDE of what is no decimal."""
+    left, right = value(node.this, rows), value(node.expression, rows)
+    if pa.types.is_decimal128(left.type) or pa.types.is_decimal128(right.type):
         raise NotHere
-    return pc.divide(left, right)
+    return _double_quotient(left, right, rows, nothing=True)
 
 
-# -- functions ---------------------------------------------------------------------------------------------------------
-
-
-@rule(exp.Struct, reads=("expressions",))
-def _struct(node: exp.Struct, rows: Rows) -> Value:
-    names, parts = [], []
-    for field in node.expressions:
-        if not isinstance(field, exp.PropertyEQ):
-            raise NotHere
-        names.append(field.name)
-        parts.append(spread(value(field.expression, rows), rows.count))
-    if len({name.lower() for name in names}) < len(names):
+def _double_quotient(left: Value, right: Value, rows: Rows, *, nothing: bool) -> Value:
+    """``nothing``: by zero is NULL; else it is an error, which is Spark's."""
+    one, other = (spread(_as_double(side, rows), rows.count) for side in (left, right))
+    zero = pc.equal(other, 0.0)
+    if pc.any(zero).as_py() and not nothing:
         raise NotHere
-    return pa.StructArray.from_arrays(parts, fields=[pa.field(n, p.type) for n, p in zip(names, parts, strict=True)])
+    return pc.divide(one, pc.if_else(zero, pa.scalar(None, pa.float64()), other))
 
 
-@rule(exp.Anonymous, reads=("this", "expressions"))
-def _function(node: exp.Anonymous, rows: Rows) -> Value:
-    """TIMESTAMP_MICROS of a number, and windows that ``TUMBLE`` was made into."""
-    name, arguments = str(node.this).upper(), node.expressions
-    if name == "TIMESTAMP_MICROS" and len(arguments) == 1:
-        return cast(value(arguments[0], rows), pa.int64()).cast(TIME)
-    if name == "PMOD" and len(arguments) == 2:
-        left, right = (value(argument, rows) for argument in arguments)
-        if left.type not in DIGITS or right.type not in DIGITS or not isinstance(right, pa.Scalar):
-            raise NotHere
-        common, by = widest(left.type, right.type), right.as_py()
-        if by is None or by <= 0:
-            raise NotHere
-        number, missing = numbers(spread(cast(left, common), rows.count))
-        return pa.array(number % by, common, mask=missing)
-    raise NotHere
+@rule(exp.SafeAdd, exp.SafeSubtract, exp.SafeMultiply)
+def _safe(node: exp.Expr, rows: Rows) -> Value:
+    """TRY_ADD and others, as long as nothing overflows."""
+    kinds: dict[type[exp.Expr], type[exp.Binary]]
+    kinds = {exp.SafeAdd: exp.Add, exp.SafeSubtract: exp.Sub, exp.SafeMultiply: exp.Mul}
+    if any(value(side, rows).type not in DIGITS for side in (node.this, node.expression)):
+        raise NotHere
+    return value(kinds[type(node)](this=node.this, expression=node.expression), rows)

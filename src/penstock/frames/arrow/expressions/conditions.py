@@ -10,10 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from penstock.frames.arrow.expressions.types import DIGITS, Value, cast, has_floats, widest, widest_of
-from penstock.frames.arrow.expressions.values import Rows, rule, spread, value
+from penstock.frames.arrow.expressions.casts import converted
+from penstock.frames.arrow.expressions.clocks import LOCAL
+from penstock.frames.arrow.expressions.types import DIGITS, Value, cast, has_floats, widest_of
+from penstock.frames.arrow.expressions.values import TIME, Rows, column, function, rule, spread, value
 from penstock.frames.arrow.groups import Numbers, codes, ranks
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
+from penstock.frames.settings import ANSI
 
 _TEXTS = (exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
 
@@ -46,24 +49,45 @@ def _alike(node: exp.Binary, rows: Rows) -> tuple[Value, Value]:
         return left.cast(right.type), right
     if pa.types.is_null(right.type):
         return left, right.cast(left.type)
-    common = widest(left.type, right.type)
-    if common is None:
-        if pa.types.is_float64(left.type):
-            return left, _as_double(node.right, right)
-        if pa.types.is_float64(right.type):
-            return _as_double(node.left, left), right
-        raise NotHere
-    return cast(left, common), cast(right, common)
+    if pa.string() in (left.type, right.type):
+        common = _beside_text(right.type if left.type == pa.string() else left.type, rows)
+    else:
+        common = common_type([left.type, right.type])
+    return in_common(left, common, rows), in_common(right, common, rows)
 
 
-def _as_double(node: exp.Expr, found: Value) -> Value:
-    """A number as a double: a whole one, or one that is written down."""
-    node = node.unnest()
-    if found.type in DIGITS:
-        return cast(found, pa.float64())
-    if not isinstance(node, exp.Literal) or node.is_string:
-        raise NotHere
-    return pa.scalar(float(node.this), pa.float64())
+def _beside_text(kind: pa.DataType, rows: Rows) -> pa.DataType:
+    """The type that text is read as to be compared with a value of another type."""
+    if kind in DIGITS:
+        return pa.int64() if rows.settings[ANSI] == "true" else kind
+    if _is_temporal(kind) or pa.types.is_float64(kind):
+        return kind
+    raise NotHere
+
+
+def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type in which values of several meet: numbers beside doubles are doubles, dates beside times are times."""
+    known = [kind for kind in types if not pa.types.is_null(kind)]
+    if pa.float64() in known and all(_is_number(kind) for kind in known):
+        return pa.float64()
+    if len(set(known)) > 1 and all(_is_temporal(kind) for kind in known):
+        return TIME if TIME in known else LOCAL
+    return widest_of(types)
+
+
+def in_common(found: Value, kind: pa.DataType, rows: Rows) -> Value:
+    """A value in a type where it meets others."""
+    if pa.types.is_float64(kind) or _is_temporal(kind) or found.type == pa.string():
+        return converted(found, kind, rows)
+    return cast(found, kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return kind in DIGITS or pa.types.is_decimal128(kind) or pa.types.is_float64(kind)
+
+
+def _is_temporal(kind: pa.DataType) -> bool:
+    return pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
 
 
 def _check_comparable(*values: Value) -> None:
@@ -81,7 +105,7 @@ def _compared_structs(compare: Callable[[Any, Any], Value], left: pa.Array, righ
 
 
 @rule(exp.NullSafeEQ)
-def _same(node: exp.NullSafeEQ, rows: Rows) -> Value:
+def _same(node: exp.NullSafeEQ | exp.NullSafeNEQ, rows: Rows) -> Value:
     """NULL is the same as NULL. Text of floats, by which rows are told apart, is not made: their bits are compared."""
     texts = [_float_as_text(side, rows) for side in (node.left, node.right)]
     if texts[0] is not None and texts[1] is not None:
@@ -129,11 +153,42 @@ def _not(node: exp.Not, rows: Rows) -> Value:
     return pc.invert(truth(value(node.this, rows)))
 
 
+@rule(exp.NullSafeNEQ)
+def _other(node: exp.NullSafeNEQ, rows: Rows) -> Value:
+    return pc.invert(_same(node, rows))
+
+
+@rule(exp.EqualNull)
+def _equal_null(node: exp.EqualNull, rows: Rows) -> Value:
+    return _same(exp.NullSafeEQ(this=node.this, expression=node.expression), rows)
+
+
 @rule(exp.Is)
 def _is(node: exp.Is, rows: Rows) -> Value:
+    if isinstance(node.expression, exp.Boolean):
+        true = truth(value(node.this, rows))
+        return pc.fill_null(true if node.expression.this else pc.invert(true), False)
     if not isinstance(node.expression, exp.Null):
         raise NotHere
     return pc.is_null(value(node.this, rows))
+
+
+@function("ISNULL", takes=(1,))
+def _is_null(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return pc.is_null(value(arguments[0], rows))
+
+
+@function("ISNOTNULL", takes=(1,))
+def _is_not_null(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return pc.is_valid(value(arguments[0], rows))
+
+
+@rule(exp.IsNan, reads=("this",))
+def _is_nan(node: exp.IsNan, rows: Rows) -> Value:
+    found = value(node.this, rows)
+    if not _is_float(found.type):
+        raise NotHere
+    return pc.fill_null(pc.is_nan(found), False)
 
 
 @rule(exp.In, reads=("this", "expressions"))
@@ -163,9 +218,35 @@ def _if(node: exp.If, rows: Rows) -> Value:
     return _chosen([(node.this, node.args["true"])], node.args.get("false") or exp.Null(), rows)
 
 
-@rule(exp.Case, reads=("ifs", "default"))
+@rule(exp.Case, reads=("this", "ifs", "default"))
 def _case(node: exp.Case, rows: Rows) -> Value:
-    return _chosen([(i.this, i.args["true"]) for i in node.args["ifs"]], node.args.get("default") or exp.Null(), rows)
+    of, otherwise = node.args.get("this"), node.args.get("default") or exp.Null()
+    conditions = [i.this if of is None else exp.EQ(this=of, expression=i.this) for i in node.args["ifs"]]
+    return _chosen(list(zip(conditions, [i.args["true"] for i in node.args["ifs"]], strict=True)), otherwise, rows)
+
+
+@rule(exp.Nullif)
+def _nullif(node: exp.Nullif, rows: Rows) -> Value:
+    """The type is that of the first, and so is NULL."""
+    found = column(node.this, rows)
+    same = spread(_comparison(exp.EQ(this=node.this, expression=node.expression), rows), rows.count)
+    return pc.if_else(same.fill_null(False), pa.scalar(None, found.type), found)
+
+
+@rule(exp.Nvl2, reads=("this", "true", "false"))
+def _nvl2(node: exp.Nvl2, rows: Rows) -> Value:
+    there = exp.Not(this=exp.Is(this=node.this, expression=exp.Null()))
+    return _chosen([(there, node.args["true"])], node.args["false"], rows)
+
+
+@function("ZEROIFNULL", takes=(1,))
+def _zero_if_null(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return _coalesce(exp.Coalesce(this=arguments[0], expressions=[exp.Literal.number(0)]), rows)
+
+
+@function("NULLIFZERO", takes=(1,))
+def _null_if_zero(arguments: list[exp.Expr], rows: Rows) -> Value:
+    return _nullif(exp.Nullif(this=arguments[0], expression=exp.Literal.number(0)), rows)
 
 
 @rule(exp.Coalesce, reads=("this", "expressions"))
@@ -185,8 +266,8 @@ def _chosen(choices: Sequence[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr, r
         parts.append((left[true], _part(chosen, rows, left[true])))
         left = left[~true]
     parts.append((left, _part(otherwise, rows, left)))
-    kind = widest_of([part.type for _, part in parts])
-    together = pa.concat_arrays([spread(cast(part, kind), len(places)) for places, part in parts])
+    kind = common_type([part.type for _, part in parts])
+    together = pa.concat_arrays([spread(in_common(part, kind, rows), len(places)) for places, part in parts])
     order = np.argsort(np.concatenate([places for places, _ in parts]), kind="stable")
     return together.take(pa.array(order))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.frames import limits
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
 _WIDEST = 38
 _INTERMEDIATE = (38, 39)
@@ -45,6 +45,8 @@ def remainder(left: pa.Array, right: pa.Array) -> pa.Array:
 
     def left_over(one: int, other: int) -> int:
         one, other = one * 10 ** (scale - s1), abs(other) * 10 ** (scale - s2)
+        if abs(one) // other >= 10 ** (_WIDEST - 1):  # Java counts the digits of the quotient
+            raise NotHere
         return abs(one) % other * (1 if one >= 0 else -1)
 
     return _by_row(left, right, left_over, pa.decimal128(precision, scale))

@@ -1,126 +1,357 @@
-"""Dates and times over rows on the driver: the rules of ``values`` for calendars."""
+"""Dates and times over rows on the driver: the rules of ``values`` that cut, move and compare them."""
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.frames.arrow.expressions.types import Value
-from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, numbers, rule, value
+from penstock.frames.arrow.expressions.casts import as_date, as_moment
+from penstock.frames.arrow.expressions.clocks import (
+    DAY,
+    HOUR,
+    LOCAL,
+    MINUTE,
+    SECOND,
+    at_clock,
+    clock,
+    dates,
+    stored,
+    times,
+    zone_of,
+)
+from penstock.frames.arrow.expressions.types import DIGITS, Value
+from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, column, function, rule, spread, value
 from penstock.frames.arrow.groups import Numbers
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 
-_UNITS = {
-    "MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3_600 * 10**6,
-    "DAY": 86_400 * 10**6,
+DAYS = (pa.int8(), pa.int16(), pa.int32())
+"""Types of numbers of days."""
+_FIXED = {
+    "MICROSECOND": 1, "MILLISECOND": 10**3, "SECOND": SECOND, "MINUTE": MINUTE, "HOUR": HOUR, "DAY": DAY,
+    "DAYOFYEAR": DAY, "WEEK": 7 * DAY,
 }  # fmt: skip
-"""Units that times are cut to by arithmetic, in microseconds; those above a second in UTC only."""
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MM": "MONTH", "MON": "MONTH", "DD": "DAY"}
+"""Other names of units to which times are cut."""
+_MONDAY = 3
+"""The epoch was a Thursday."""
 
-_CALENDAR = {"MONTH": "M8[M]", "YEAR": "M8[Y]"}
 
-_MONTHS = {"MONTH": 1, "MONTHS": 1, "YEAR": 12, "YEARS": 12}
-_FIRST, _LAST = (np.datetime64(day, "D").astype(np.int64) for day in ("0001-01-01", "9999-12-31"))
+# -- cutting -----------------------------------------------------------------------------------------------------------
 
 
 @rule(exp.TimestampTrunc, reads=("this", "unit"))
 def _cut(node: exp.TimestampTrunc, rows: Rows) -> Value:
-    name = str(node.args["unit"]).upper()
-    found = value(node.this, rows)
-    if found.type != TIME or not isinstance(found, pa.Array):
+    name = unit_of(node, rows)
+    found = as_moment(value(node.this, rows), rows)
+    micros, missing = stored(found)
+    if name in ("MICROSECOND", "MILLISECOND", "SECOND"):
+        return times(micros - micros % _FIXED[name], missing, TIME)
+    shown, _ = clock(found, rows)
+    if name in ("MINUTE", "HOUR"):
+        return at_clock(shown - shown % _FIXED[name], missing, rows, before=micros)
+    return at_clock(cut_days(shown // DAY, name) * DAY, missing, rows, before=micros if name == "DAY" else None)
+
+
+@rule(exp.DateTrunc, reads=("this", "unit"))
+def _cut_day(node: exp.DateTrunc, rows: Rows) -> Value:
+    name = unit_of(node, rows)
+    if name == "DAY":
         raise NotHere
-    if _UNITS.get(name, _UNITS["DAY"]) > _UNITS["SECOND"] and not rows.settings.utc:
+    days, missing = stored(as_date(value(node.this, rows), rows))
+    return dates(cut_days(days, name), missing)
+
+
+def unit_of(node: exp.Expr, rows: Rows) -> str:
+    """The unit of a node, by its usual name."""
+    unit = node.args.get("unit")
+    if not isinstance(unit, exp.Var | exp.Literal):
         raise NotHere
-    micros, missing = numbers(found)
-    if name in _CALENDAR:
-        begins = micros.astype("M8[us]").astype(_CALENDAR[name]).astype("M8[us]").astype(np.int64)
-    elif name in _UNITS:
-        begins = micros - micros % _UNITS[name]
-    elif name == "WEEK":  # it begins on Monday, and the epoch on a Thursday
-        begins = micros - (micros + 3 * _UNITS["DAY"]) % (7 * _UNITS["DAY"])
-    else:
+    name = str(unit.this).upper()
+    return _UNITS.get(name, name)
+
+
+def cut_days(days: Numbers, unit: str) -> Numbers:
+    """The first days of weeks, months, quarters or years."""
+    if unit == "DAY":
+        return days
+    if unit == "WEEK":
+        return np.asarray(days - (days + _MONDAY) % 7)
+    if unit not in _MONTHS:
         raise NotHere
-    return pa.array(begins, mask=missing).cast(TIME)
+    months = days.astype("M8[D]").astype("M8[M]").astype(np.int64)
+    return begin_of(months - months % _MONTHS[unit])
 
 
-@rule(exp.UnixMicros)
-def _micros(node: exp.UnixMicros, rows: Rows) -> Value:
-    found = value(node.this, rows)
-    if found.type != TIME:
+def begin_of(months: Numbers) -> Numbers:
+    """The first days of months since 1970."""
+    return np.asarray(months.astype("M8[M]").astype("M8[D]").astype(np.int64))
+
+
+# -- moving ------------------------------------------------------------------------------------------------------------
+
+
+@rule(exp.TimestampAdd, reads=("this", "expression", "unit"))
+def _added(node: exp.TimestampAdd, rows: Rows) -> Value:
+    """TIMESTAMPADD, which windows of time are made of."""
+    found, by = column(node.this, rows), column(node.expression, rows)
+    if by.type not in DIGITS:
         raise NotHere
-    return found.cast(pa.int64())
+    if found.type != LOCAL:
+        found = as_moment(found, rows)
+    amount, absent = _whole(by)
+    return later(found, _amounts(unit_of(node, rows), amount), absent, rows)
 
 
-def day_of(times: pa.Array) -> pa.Array:
-    """The days that times are on, in UTC."""
-    micros, missing = numbers(times)
-    return pa.array((micros // _UNITS["DAY"]).astype(np.int32), mask=missing).cast(pa.date32())
+def _whole(found: pa.Array) -> tuple[Numbers, Numbers]:
+    return found.fill_null(0).to_numpy().astype(np.int64), found.is_null().to_numpy(zero_copy_only=False)
 
 
-def shifted(found: Value, interval: exp.Interval, sign: int) -> Value:
-    """Dates some days, months or years later or earlier; what is no day of a month becomes its last one."""
+Amount = tuple[Numbers, Numbers, Numbers]
+"""Months, days and microseconds."""
+
+
+def _amounts(unit: str, amount: Numbers) -> Amount:
+    """As many units."""
+    none = np.zeros_like(amount)
+    if unit in _FIXED and _FIXED[unit] >= DAY:
+        return none, _few(amount) * (_FIXED[unit] // DAY), none
+    if unit in _FIXED:
+        return none, none, _times(amount, _FIXED[unit])
+    if unit not in _MONTHS:
+        raise NotHere
+    return _few(amount) * _MONTHS[unit], none, none
+
+
+def _times(amount: Numbers, by: int) -> Numbers:
+    if len(amount) and max(-int(amount.min()), int(amount.max())) > 2**62 // by:
+        raise NotHere
+    return amount * by
+
+
+def _few(amount: Numbers) -> Numbers:
+    if len(amount) and max(-int(amount.min()), int(amount.max())) > 2**22:
+        raise NotHere
+    return amount
+
+
+def later(found: pa.Array, by: Amount, absent: Numbers, rows: Rows) -> pa.Array:
+    """Times later by months and days on the calendar of the zone, and then by microseconds."""
+    micros, missing = stored(found)
+    missing = missing | absent
+    months, days, amount = by
+    if months.any() or days.any():
+        zone = zone_of(found, rows)
+        shown = zone.clock(micros)
+        moved_days = months_later(shown // DAY, months) + days
+        micros = zone.times(np.where(missing, shown, moved_days * DAY + shown % DAY), before=micros)
+    return times(micros + amount, missing, found.type)
+
+
+def months_later(days: Numbers, by: Numbers | int) -> Numbers:
+    """Days some months later; what is no day of a month becomes its last one."""
+    months = days.astype("M8[D]").astype("M8[M]").astype(np.int64)
+    in_month = days - begin_of(months)
+    return np.asarray(np.minimum(begin_of(months + by) + in_month, begin_of(months + by + 1) - 1))
+
+
+def moved(found: Value, interval: exp.Interval, sign: int, rows: Rows) -> Value:
+    """Dates and times later or earlier by an interval."""
+    months, micros = interval_of(interval)
+    found = spread(found, rows.count)
+    none = np.zeros(rows.count, bool)
+    if pa.types.is_date32(found.type):
+        if months or _is_days(interval):
+            days, missing = stored(found)
+            return dates(months_later(days, sign * months) + sign * micros // DAY, missing)
+        found = as_moment(found, rows)
+    if not pa.types.is_timestamp(found.type):
+        raise NotHere
+    whole = micros // DAY if micros >= 0 else -(-micros // DAY)  # a day of an interval is one of the calendar
+    amounts = (months, whole, micros - whole * DAY)
+    return later(found, tuple(np.full(rows.count, sign * n) for n in amounts), none, rows)  # type: ignore[arg-type]
+
+
+def interval_of(interval: exp.Interval) -> tuple[int, int]:
+    """Months and microseconds of an interval that is written down."""
     check_arguments(interval, ("this", "unit"))
     amount, unit = interval.this, interval.args.get("unit")
-    if not pa.types.is_date32(found.type) or not isinstance(amount, exp.Literal) or not isinstance(unit, exp.Var):
+    if isinstance(amount, exp.Neg):
+        months, micros = interval_of(exp.Interval(this=amount.this, unit=unit))
+        return -months, -micros
+    if not isinstance(amount, exp.Literal) or not isinstance(unit, exp.Var):
         raise NotHere
-    if not re.fullmatch(r"\d{1,5}", str(amount.this)):
+    name, text = str(unit.this).upper().removesuffix("S"), str(amount.this)
+    if not re.fullmatch(r"[+-]?\d{1,9}(\.\d{1,6})?", text) or ("." in text and name != "SECOND"):
         raise NotHere
-    by, name = sign * int(amount.this), str(unit.this).upper()
-    if name not in _MONTHS and name not in ("DAY", "DAYS"):
+    if name in _MONTHS and name != "QUARTER":
+        return int(text) * _MONTHS[name], 0
+    if name not in _FIXED or name == "DAYOFYEAR":
         raise NotHere
-    days, missing = _days(pa.array([found.as_py()], found.type) if isinstance(found, pa.Scalar) else found)
-    later = days + by if name not in _MONTHS else _months_later(days, by * _MONTHS[name])
-    if ((later < _FIRST) | (later > _LAST))[~missing].any():
+    return 0, int(Decimal(text) * _FIXED[name])
+
+
+def _is_days(interval: exp.Interval) -> bool:
+    return str(interval.args["unit"].this).upper().removesuffix("S") in ("DAY", "WEEK")
+
+
+@rule(exp.TsOrDsAdd, reads=("this", "expression", "unit"))
+def _days_added(node: exp.TsOrDsAdd, rows: Rows) -> Value:
+    if unit_of(node, rows) != "DAY":
         raise NotHere
-    moved = pa.array(later.astype(np.int32), mask=missing).cast(pa.date32())
-    return moved[0] if isinstance(found, pa.Scalar) else moved
+    return days_later(value(node.this, rows), value(node.expression, rows), 1, rows)
 
 
-def _months_later(days: Numbers, by: int) -> Numbers:
-    months = days.astype("M8[D]").astype("M8[M]")
-    in_month = days - months.astype("M8[D]").astype(np.int64)
-    begin, end = ((months + by + i).astype("M8[D]").astype(np.int64) for i in (0, 1))
-    return np.asarray(np.minimum(begin + in_month, end - 1))
+@function("DATE_SUB", takes=(2,))
+def _days_taken(arguments: list[exp.Expr], rows: Rows) -> Value:
+    found, by = (value(argument, rows) for argument in arguments)
+    return days_later(found, by, -1, rows)
 
 
-def _days(dates: pa.Array) -> tuple[Numbers, Numbers]:
-    missing = dates.is_null().to_numpy(zero_copy_only=False)
-    return dates.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64), missing
+def days_later(found: Value, by: Value, sign: int, rows: Rows) -> pa.Array:
+    """Dates some days later or earlier."""
+    if by.type not in DAYS:
+        raise NotHere
+    amount, absent = _whole(spread(by, rows.count))
+    days, missing = stored(as_date(found, rows))
+    return dates(days + sign * amount, missing | absent)
 
 
-@rule(exp.TsOrDsToDate, reads=("this",))
-def _date(node: exp.TsOrDsToDate, rows: Rows) -> Value:
-    """What the parser puts around the argument of YEAR and others."""
+@rule(exp.AddMonths)
+def _months_added(node: exp.AddMonths, rows: Rows) -> Value:
+    by = column(node.expression, rows)
+    if by.type not in DAYS:
+        raise NotHere
+    amount, absent = _whole(by)
+    days, missing = stored(as_date(value(node.this, rows), rows))
+    return dates(months_later(days, _few(amount)), missing | absent)
+
+
+# -- differences -------------------------------------------------------------------------------------------------------
+
+
+@rule(exp.DateDiff, reads=("this", "expression", "unit"))
+def _days_between(node: exp.DateDiff, rows: Rows) -> Value:
+    end, begin = (_within(side) for side in (node.this, node.expression))
+    if node.args.get("unit") is not None:
+        return _between(end, begin, unit_of(node, rows), rows)
+    (to, missing), (since, absent) = (stored(as_date(value(side, rows), rows)) for side in (end, begin))
+    return pa.array((to - since).astype(np.int32), mask=missing | absent)
+
+
+def _within(node: exp.Expr) -> exp.Expr:
+    """What the parser puts a cast around."""
+    plain = isinstance(node, exp.TsOrDsToDate) and not node.args.get("safe") and not node.args.get("format")
+    return node.this if plain else node
+
+
+@rule(exp.TimestampDiff, reads=("this", "expression", "unit"))
+def _difference(node: exp.TimestampDiff, rows: Rows) -> Value:
+    return _between(node.this, node.expression, unit_of(node, rows), rows)
+
+
+def _between(end: exp.Expr, begin: exp.Expr, unit: str, rows: Rows) -> pa.Array:
+    """Whole units between what clocks show."""
+    sides = [column(side, rows) for side in (end, begin)]
+    (to, missing), (since, absent) = (clock(s if s.type == LOCAL else as_moment(s, rows), rows) for s in sides)
+    if unit in _MONTHS:
+        apart = _month_and_rest(to) - _month_and_rest(since)
+        size = 32 * DAY * _MONTHS[unit]
+    elif unit in _FIXED and unit != "DAYOFYEAR":
+        apart, size = to - since, _FIXED[unit]
+    else:
+        raise NotHere
+    return pa.array(np.sign(apart) * (np.abs(apart) // size), mask=missing | absent)
+
+
+def _month_and_rest(shown: Numbers) -> Numbers:
+    """Months as if each had 32 days, and what of the month has passed."""
+    days = shown // DAY
+    months = days.astype("M8[D]").astype("M8[M]").astype(np.int64)
+    return np.asarray((months * 32 + days - begin_of(months)) * DAY + shown % DAY)
+
+
+@rule(exp.MonthsBetween, reads=("this", "expression", "roundoff"))
+def _months_between(node: exp.MonthsBetween, rows: Rows) -> Value:
+    exact = node.args.get("roundoff")
+    if exact is not None and not isinstance(exact, exp.Boolean):
+        raise NotHere
+    (one, whole_one, missing), (other, whole_other, absent) = (
+        _days_of_month(as_moment(value(side, rows), rows), rows) for side in (node.this, node.expression)
+    )
+    apart = (one[0] - other[0]).astype(np.float64)
+    seconds = (one[1] - other[1]) * 86_400 + one[2] - other[2]
+    together = (one[1] == other[1]) | (whole_one & whole_other)
+    found = np.where(together, apart, apart + seconds / float(31 * 86_400))
+    if exact is None or exact.this:
+        found = np.where(together, apart, _rounded(found * 1e8) / 1e8)
+    return pa.array(found, mask=missing | absent)
+
+
+def _days_of_month(found: pa.Array, rows: Rows) -> tuple[tuple[Numbers, Numbers, Numbers], Numbers, Numbers]:
+    """Months, days in them and seconds of the day; whether the day is the last of its month; which are NULL."""
+    shown, missing = clock(found, rows)
+    days = shown // DAY
+    months = days.astype("M8[D]").astype("M8[M]").astype(np.int64)
+    in_month = days - begin_of(months)
+    begin = stored(at_clock(days * DAY, missing, rows))[0]
+    seconds = (stored(found)[0] - begin) // SECOND
+    return (months, in_month, seconds), days == begin_of(months + 1) - 1, missing
+
+
+def _rounded(numbers: Numbers) -> Numbers:
+    """To the nearest whole number, half up."""
+    below = np.floor(numbers)
+    return np.asarray(below + (numbers - below >= 0.5))
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+@rule(exp.UnixMicros, exp.UnixMillis, exp.UnixSeconds, reads=("this",))
+def _since_1970(node: exp.Expr, rows: Rows) -> Value:
+    found = column(node.this, rows)
+    if found.type != TIME:
+        raise NotHere
+    micros, missing = stored(found)
+    unit = 1 if isinstance(node, exp.UnixMicros) else 1_000 if isinstance(node, exp.UnixMillis) else SECOND
+    return pa.array(micros // unit, mask=missing)
+
+
+def _of_number(by: int) -> None:
+    """A rule for times of whole numbers of a unit."""
+
+    def rule_of_call(arguments: list[exp.Expr], rows: Rows) -> Value:
+        found = column(arguments[0], rows)
+        if found.type not in DIGITS:
+            raise NotHere
+        amount, missing = _whole(found)
+        return times(_times(amount, by), missing, TIME)
+
+    function({1: "TIMESTAMP_MICROS", 1_000: "TIMESTAMP_MILLIS", SECOND: "TIMESTAMP_SECONDS"}[by], takes=(1,))(
+        rule_of_call
+    )
+
+
+for _unit in (1, 1_000, SECOND):
+    _of_number(_unit)
+
+
+@rule(exp.UnixDate, reads=("this",))
+def _day_number(node: exp.UnixDate, rows: Rows) -> Value:
     found = value(node.this, rows)
     if not pa.types.is_date32(found.type):
         raise NotHere
-    return found
+    return found.cast(pa.int32())
 
 
-@rule(exp.Year, exp.Month, reads=("this",))
-def _part(node: exp.Year | exp.Month, rows: Rows) -> Value:
-    return _part_of(value(node.this, rows), "YEAR" if isinstance(node, exp.Year) else "MONTH")
-
-
-@rule(exp.Extract)
-def _extracted(node: exp.Extract, rows: Rows) -> Value:
-    return _part_of(value(node.expression, rows), node.name.upper())
-
-
-def _part_of(dates: Value, part: str) -> Value:
-    if not pa.types.is_date32(dates.type) or not isinstance(dates, pa.Array):
+@rule(exp.DateFromUnixDate, reads=("this",))
+def _numbered_day(node: exp.DateFromUnixDate, rows: Rows) -> Value:
+    found = column(node.this, rows)
+    if found.type not in DAYS:
         raise NotHere
-    days, missing = _days(dates)
-    months = days.astype("M8[D]").astype("M8[M]")
-    match part:
-        case "YEAR":
-            found = months.astype("M8[Y]").astype(np.int64) + 1970
-        case "MONTH":
-            found = months.astype(np.int64) % 12 + 1
-        case "DAY":
-            found = days - months.astype("M8[D]").astype(np.int64) + 1
-        case _:
-            raise NotHere
-    return pa.array(found.astype(np.int32), mask=missing)
+    return dates(*_whole(found))

@@ -8,7 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.arrow.groups import has_floats
+from penstock.frames.frame import NotHere
+
+__all__ = ["DIGITS", "WIDEST", "Value", "cast", "digits", "has_floats", "widest", "widest_of"]
 
 Value = Any
 """An array, or a scalar that stands for as many."""
@@ -43,13 +46,6 @@ def widest_of(types: Sequence[pa.DataType]) -> pa.DataType:
     if common is None:
         raise NotHere
     return common
-
-
-def has_floats(data_type: pa.DataType) -> bool:
-    """Whether there are floats in it, of which 0.0 is equal to -0.0 though they are not the same."""
-    if pa.types.is_struct(data_type):
-        return any(has_floats(field.type) for field in data_type)
-    return pa.types.is_floating(data_type)
 
 
 def digits(data_type: pa.DataType) -> tuple[int, int]:

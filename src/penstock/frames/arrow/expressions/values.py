@@ -5,7 +5,7 @@ A rule is found by the node of the parsed expression. What has no rule is ``NotH
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -15,9 +15,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from penstock.frames import limits
 from penstock.frames.arrow.expressions.types import Value
 from penstock.frames.arrow.groups import Numbers
-from penstock.frames.arrow.tables import NotHere
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import USUAL, Settings
 from penstock.sql.dialect import SparkSql
 
@@ -54,6 +55,10 @@ _OPERANDS = ("this", "expression")
 _PLAIN = (exp.Column, exp.Alias)
 """What means the same under all settings."""
 
+Call = TypeVar("Call", bound=Callable[[list[exp.Expr], Rows], Value])
+
+_FUNCTIONS: dict[tuple[str, int], Callable[[list[exp.Expr], Rows], Value]] = {}
+
 
 def rule(*nodes: type[exp.Expr], reads: tuple[str, ...] = _OPERANDS) -> Callable[[Rule], Rule]:
     """Makes a function the rule of some nodes; ``reads`` are the arguments of the node that it looks at."""
@@ -66,11 +71,33 @@ def rule(*nodes: type[exp.Expr], reads: tuple[str, ...] = _OPERANDS) -> Callable
     return known
 
 
+def function(*names: str, takes: tuple[int, ...]) -> Callable[[Call], Call]:
+    """Makes a function the rule of calls that the parser has no node for; ``takes``: how many arguments they have."""
+
+    def known(rule_of_call: Call) -> Call:
+        _FUNCTIONS.update({(name, count): rule_of_call for name in names for count in takes})
+        return rule_of_call
+
+    return known
+
+
+@rule(exp.Anonymous, reads=("this", "expressions"))
+def _called(node: exp.Anonymous, rows: Rows) -> Value:
+    """A call by its name. What was put together without the parser may have a node after all."""
+    found = _FUNCTIONS.get((str(node.this).upper(), len(node.expressions)))
+    if found is not None:
+        return found(node.expressions, rows)
+    again = parsed(node.sql(dialect=SparkSql))
+    if isinstance(again, exp.Anonymous):
+        raise NotHere
+    return value(again, rows)
+
+
 def computed(expression: exp.Expr, rows: Rows) -> pa.Array:
     """The value of an expression for each row."""
     try:
         return spread(value(expression, rows), rows.count)
-    except (pa.ArrowException, OverflowError, ValueError, RecursionError):
+    except (pa.ArrowException, ArithmeticError, ValueError, RecursionError):
         raise NotHere from None
 
 
@@ -102,8 +129,46 @@ def spread(found: Value, count: int) -> pa.Array:
     return pa.repeat(found, count) if isinstance(found, pa.Scalar) else found
 
 
+def column(node: exp.Expr, rows: Rows) -> pa.Array:
+    """The value of an expression, one for each row."""
+    return spread(value(node, rows), rows.count)
+
+
+def each(found: pa.Array, made: Callable[[Any], Any], to: pa.DataType) -> pa.Array:
+    """What is made of every value but NULL, in Python; of equal ones, once."""
+    if pa.types.is_floating(found.type):  # 0.0 and -0.0 are equal
+        return pa.array([None if v is None else made(v) for v in few(found).to_pylist()], to)
+    coded = found.dictionary_encode()
+    return pa.array([made(v) for v in few(coded.dictionary).to_pylist()], to).take(coded.indices)
+
+
+def by_row(columns: Sequence[pa.Array], made: Callable[..., Any], to: pa.DataType) -> pa.Array:
+    """What is made of the values of each row, in Python; NULL if one of them is."""
+    rows = zip(*(few(found).to_pylist() for found in columns), strict=True)
+    return pa.array([None if None in row else made(*row) for row in rows], to)
+
+
+def few(found: pa.Array) -> pa.Array:
+    """Values that are few enough to be looked at one by one."""
+    if len(found) > limits.SINGLE_VALUES:
+        raise NotHere
+    return found
+
+
 def numbers(found: pa.Array, fill: int = 0) -> tuple[Numbers, Numbers]:
     """Whole numbers (times as microseconds), and which of them are NULL."""
     missing = found.is_null().to_numpy(zero_copy_only=False)
     whole = found.cast(pa.int64()) if pa.types.is_timestamp(found.type) else found
     return whole.fill_null(fill).to_numpy(), missing
+
+
+def written_rows(rows: Sequence[Sequence[exp.Expr]], names: Sequence[str], settings: Settings) -> pa.Table | None:
+    """Rows that are written down, if every column has values of one type; else only Spark knows their type."""
+    one = Rows({}, 1, settings)
+    try:
+        columns = [pa.concat_arrays([computed(e, one) for e in column]) for column in zip(*rows, strict=True)]
+    except (NotHere, pa.ArrowException):
+        return None
+    if any(pa.types.is_null(column.type) for column in columns):
+        return None
+    return pa.table(columns, names=list(names))

@@ -1,4 +1,4 @@
-"""Constructs of SQL, each as a view over the same few tables; the source of docs/operators.md.
+"""Constructs of SQL, each as a view over the same few tables: for docs/operators.md and the workload driver.
 
 A construct is maintained incrementally unless it names the reason code of what it is refused with.
 """
@@ -322,9 +322,48 @@ CONSTRUCTS: list[Construct] = [
         ("ORDER BY .. LIMIT .. OFFSET", "SELECT id FROM t ORDER BY y NULLS LAST, id LIMIT 4 OFFSET 3"),
         ("LIMIT of an aggregate", "SELECT k, COUNT(*) AS n FROM t GROUP BY k ORDER BY COUNT(*) DESC, k LIMIT 2"),
         (
+            "LIMIT without ORDER BY",
+            "SELECT a.id, a.k, u.v FROM (SELECT id, k FROM t LIMIT 6 OFFSET 1) a JOIN u ON a.k = u.k",
+        ),
+        (
             "LIMIT in a derived table",
             "SELECT a.id, u.v FROM (SELECT id, k FROM t ORDER BY id DESC LIMIT 6) a JOIN u ON a.k = u.k",
         ),
+    ),
+    *_(
+        "LATERAL",
+        (
+            "an aggregate for each row",
+            "SELECT t.id, l.v, l.n FROM t, LATERAL (SELECT MAX(v) AS v, COUNT(*) AS n FROM u WHERE u.k = t.k) l",
+        ),
+        (
+            "an aggregate by a comparison",
+            "SELECT t.id, l.s FROM t JOIN LATERAL (SELECT SUM(v) AS s FROM u WHERE u.v < t.x) l ON TRUE",
+        ),
+        (
+            "groups for each row",
+            "SELECT t.id, l.v, l.n FROM t LEFT JOIN LATERAL (SELECT v, COUNT(*) AS n FROM u WHERE u.k = t.k GROUP BY v) l ON TRUE",
+        ),
+        (
+            "the first rows for each row",
+            "SELECT t.id, l.v FROM t LEFT JOIN LATERAL (SELECT v FROM u WHERE u.k = t.k ORDER BY v DESC LIMIT 2) l ON TRUE",
+        ),
+        (
+            "rows and expressions",
+            "SELECT t.id, a.twice, b.v FROM t, LATERAL (SELECT t.x * 2 AS twice) a, LATERAL (SELECT u.v + t.x AS v FROM u WHERE u.k = t.k) b",
+        ),
+        (
+            "columns as rows",
+            "SELECT t.id, l.name, l.v FROM t, LATERAL (SELECT 'x' AS name, t.x AS v UNION ALL SELECT 'g', t.g) l",
+        ),
+    ),
+    *_(
+        "Rows that stand in the query",
+        (
+            "VALUES",
+            "SELECT t.id, m.label FROM t JOIN (VALUES (0, 'nil'), (1, 'single')) AS m(g, label) ON t.g = m.g",
+        ),
+        ("SELECT without FROM", "SELECT k, x FROM t UNION ALL SELECT 'one more', 1"),
     ),
     *_(
         "Windows of time",
@@ -349,7 +388,7 @@ CONSTRUCTS: list[Construct] = [
     ),
     *_(
         "Always recomputed",
-        ("LIMIT without ORDER BY", "SELECT COUNT(*) AS n FROM (SELECT id FROM t LIMIT 3)", "LIMIT"),
+        ("LIMIT without ORDER BY of a map", "SELECT COUNT(*) AS n FROM (SELECT m FROM t LIMIT 3)", "LIMIT"),
         (
             "recursive CTE",
             "WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM c WHERE n < 3) SELECT c.n, t.id FROM c JOIN t ON t.g = c.n",
@@ -361,16 +400,6 @@ CONSTRUCTS: list[Construct] = [
             "AGGREGATE_FUNCTION",
         ),
         ("PIVOT", "SELECT * FROM (SELECT k, g, x FROM t) PIVOT (SUM(x) FOR g IN (0 AS g0, 1 AS g1))", "PIVOT"),
-        ("SELECT without FROM", "SELECT 1 AS one", "NO_SOURCE"),
-        (
-            "VALUES",
-            "SELECT t.id, m.label FROM t JOIN (VALUES (0, 'nil'), (1, 'single')) AS m(g, label) ON t.g = m.g",
-            "TABLE_FORM",
-        ),
-        (
-            "LATERAL subquery",
-            "SELECT t.id, l.v FROM t, LATERAL (SELECT MAX(v) AS v FROM u WHERE u.k = t.k) l",
-            "LATERAL",
-        ),
+        ("table functions", "SELECT r.id, t.x FROM RANGE(3) AS r JOIN t ON t.id = r.id", "TABLE_FORM"),
     ),
 ]

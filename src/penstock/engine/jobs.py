@@ -1,0 +1,76 @@
+"""How many Spark jobs a piece of work took.
+
+Jobs are counted by their group, which a classic session keeps for each thread: the caller's, if this thread has one,
+else one made for this. Spark Connect does not tell the jobs of an operation, so over it the number is not known.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from penstock.frames.spark.session import SparkOnDemand, over_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_GROUP = "spark.jobGroup.id"
+
+
+class _Tally:
+    """The jobs of one thread, from the moment at which it has a session."""
+
+    def __init__(self) -> None:
+        self._session: SparkSession | None = None
+        self._given: str | None = None
+        self._group, self._before = "", 0
+
+    def begin(self, session: SparkSession) -> None:
+        if self._session is not None:
+            return
+        self._session = session
+        if not over_connect(session):
+            self._given = session.sparkContext.getLocalProperty(_GROUP)
+            self._group = self._given or f"penstock-{uuid.uuid4().hex}"
+            self._before = self._jobs(session)
+            session.sparkContext.setLocalProperty(_GROUP, self._group)
+
+    def count(self, spark: SparkOnDemand) -> int | None:
+        if self._group and self._session is not None:
+            return self._jobs(self._session) - self._before
+        # Who never asked for a session may still have been handed a frame by another thread that did.
+        return None if spark.started else 0
+
+    def end(self) -> None:
+        if self._group and self._session is not None:
+            self._session.sparkContext.setLocalProperty(_GROUP, self._given)  # type: ignore[arg-type]  # None: no group
+
+    def _jobs(self, session: SparkSession) -> int:
+        return len(session.sparkContext.statusTracker().getJobIdsForGroup(self._group))
+
+
+_open: ContextVar[_Tally | None] = ContextVar("jobs", default=None)
+
+
+def noticed(session: SparkSession) -> None:
+    """A session was asked for in this thread: what it does from now on is counted, if anyone counts."""
+    tally = _open.get()
+    if tally is not None:
+        tally.begin(session)
+
+
+@contextmanager
+def counting_jobs(spark: SparkOnDemand) -> Iterator[Callable[[], int | None]]:
+    """Gives a function that says how many Spark jobs this thread ran inside; None where Spark does not tell."""
+    tally = _Tally()
+    token = _open.set(tally)
+    try:
+        if spark.started:
+            tally.begin(spark.session())
+        yield lambda: tally.count(spark)
+    finally:
+        _open.reset(token)
+        tally.end()

@@ -1,0 +1,67 @@
+"""Computing a frame once, for several readers: on the driver if its rows are few, else in Spark's memory."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from penstock.frames import limits
+from penstock.frames.arrow.frame import ArrowFrame
+from penstock.frames.clock import phase
+from penstock.frames.frame import Frame
+from penstock.frames.sizes import UNKNOWN
+from penstock.frames.spark.conversion import on_driver
+from penstock.frames.spark.frame import SparkFrame, as_spark
+from penstock.frames.spark.interpreted import running
+from penstock.frames.spark.problems import SPARK_PROBLEMS
+from penstock.frames.spark.session import SparkOnDemand
+from penstock.frames.spark.types import collected, fits_arrow
+
+
+class Keeper:
+    """Holds what Spark has cached for an epoch, to release it at the end."""
+
+    def __init__(self, spark: SparkOnDemand) -> None:
+        self._spark = spark
+        self._cached: list[SparkFrame] = []
+
+    def keep(self, frame: Frame) -> Frame:
+        """The frame, computed. Few rows are collected at once, and cached only if they turn out to be many."""
+        if isinstance(frame, ArrowFrame) and frame.rows() is not None:
+            return frame
+        found = as_spark(frame)
+        with phase("computing"), running(self._spark.session(), interpreted=found.size.not_compiled):
+            if not fits_arrow(found.schema):
+                return self._cache(found)
+            table = _collected_if_few(found) if found.size.on_driver else None
+            if table is not None:
+                return on_driver(self._spark, table, found.schema)
+            return self._few_or_cached(found)
+
+    def _few_or_cached(self, found: SparkFrame) -> Frame:
+        cached = self._cache(found)
+        head = collected(cached.frame.limit(limits.LOCAL_ROWS + 1))
+        if head.num_rows > limits.LOCAL_ROWS:
+            return cached
+        self._cached.remove(cached)
+        cached.frame.unpersist()
+        return on_driver(self._spark, head, found.schema)
+
+    def _cache(self, found: SparkFrame) -> SparkFrame:
+        cached = SparkFrame.of_frame(self._spark, found.frame.persist(), UNKNOWN)
+        self._cached.append(cached)
+        return cached
+
+    def release(self) -> None:
+        while self._cached:
+            self._cached.pop().frame.unpersist()
+
+
+def _collected_if_few(found: SparkFrame) -> pa.Table | None:
+    """The rows; None if there are more than a driver should hold. Spark stops sending when there are far more."""
+    try:
+        table = collected(found.frame)
+    except SPARK_PROBLEMS as problem:
+        if "maxResultSize" not in str(problem):
+            raise
+        return None
+    return table if table.num_rows <= limits.LOCAL_ROWS else None

@@ -1,0 +1,91 @@
+"""What Spark says of a query that failed, in the user's words: its message without its stack.
+
+Here alone it is known that a classic session lets Java's exceptions through where PySpark has no class for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+
+from penstock.errors import QueryError
+
+SPARK_PROBLEMS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
+"""What a query can raise, in a classic session and over Spark Connect."""
+
+_UNKNOWN = "the function "
+_LOST = "the Spark Connect server does not answer"
+_UNREACHABLE = re.compile(
+    r"StatusCode\.UNAVAILABLE|failed to connect to all addresses|RETRIES_EXCEEDED|Connection refused|Socket closed"
+)
+_SESSION_GONE = re.compile(r"INVALID_HANDLE\.SESSION_(NOT_FOUND|CLOSED|CHANGED)")
+
+
+@contextmanager
+def spark_errors(what: str, names: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn Spark's exceptions into ``QueryError``: its message, without the stack, and with the user's names."""
+    try:
+        yield
+    except SPARK_PROBLEMS as problem:
+        said = clean_message(problem, names or {})
+        raise QueryError(said if said.startswith((_UNKNOWN, _LOST)) else f"{what}: {said}") from None
+
+
+def message_of(problem: BaseException) -> str:
+    """Spark's own message. PySpark cannot look up the messages of Delta's errors and fails while raising them; then
+    the exception that it was about to raise is further down the chain."""
+    try:
+        if isinstance(problem, PySparkException):
+            return str(problem.getMessage() or problem)
+    except Py4JError:
+        pass
+    original = problem
+    while isinstance(original.__context__, Py4JJavaError):
+        original = original.__context__
+    if isinstance(original, Py4JJavaError):
+        found = original.java_exception
+        while found.getCause() is not None and "Exception thrown in awaitResult" in str(found.getMessage()):
+            found = found.getCause()
+        return str(found.getMessage() or found)
+    return str(original)
+
+
+def clean_message(problem: Exception, names: Mapping[str, str]) -> str:
+    """The first, telling part of a Spark message."""
+    text = message_of(problem)
+    known = _lost(problem, text) or _unknown_function(text)
+    if known is not None:
+        return known
+    text = re.split(r"\n\s*at |\n\s*JVM stacktrace|;\n'|\n== SQL", text)[0].strip()
+    for internal, name in names.items():
+        text = text.replace(internal, name)
+    return re.sub(r"\s*SQLSTATE: \w+\s*$", "", text).strip()
+
+
+def _lost(problem: Exception, message: str) -> str | None:
+    """What to say when it is not the query that failed, but the way to a Spark Connect server."""
+    if not type(problem).__module__.endswith(".connect") and "RETRIES_EXCEEDED" not in message:
+        return None
+    if _SESSION_GONE.search(message):
+        return (
+            f"{_LOST} for this session, which it has closed. Make a new one and open the database with it: "
+            "penstock.connect(path, spark=SparkSession.builder.remote(..).getOrCreate())."
+        )
+    if _UNREACHABLE.search(f"{message} {problem}"):
+        return f"{_LOST}. Start it again, and open the database with a new session of it."
+    return None
+
+
+def _unknown_function(message: str) -> str | None:
+    """What to say of a function that Spark does not find: it may be the user's, in another process."""
+    found = re.search(r"UNRESOLVED_ROUTINE\].*?routine (`[^ ]+`)", message)
+    if found is None:
+        return None
+    return (
+        f"{_UNKNOWN}{found[1]} is not known to this Spark session. Check its name; if it is a function of yours, "
+        "register it in a session (spark.udf.register) and pass that on: penstock.connect(path, spark=your_session)."
+    )

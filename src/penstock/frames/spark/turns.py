@@ -1,0 +1,117 @@
+"""Taking turns with a session's settings: it has one value of each for all of its threads.
+
+Those who compute under equal settings do so at once, those of other settings after them; and when the last is through,
+the session has its own settings again. A turn may begin before there is a session: it gets the settings when it starts.
+"""
+
+from __future__ import annotations
+
+from threading import Condition, Lock
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from penstock.frames.settings import DEFAULTS, STORED, USUAL, Own, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.frames.spark.session import SparkOnDemand
+
+_LOOKED_AT, _OURS = "spark.sql.", "spark.sql.codegen."
+"""Settings that may change a row; ours are switched to and fro by small queries (``interpreted``), and change none."""
+
+
+class Turns:
+    """Who is computing: how many, under which settings, and what the session had of what was changed for them."""
+
+    def __init__(self) -> None:
+        self._through = Condition()
+        self._running = 0
+        self._settings = USUAL
+        self._changed: SparkSession | None = None
+        """The session that has the settings of those who are computing."""
+        self._before: dict[str, str | None] = {}
+        self._unknown: set[str] = set()
+        self._seen: tuple[dict[str, str], Own] | None = None
+
+    def own(self, spark: SparkOnDemand) -> Own:
+        """The session's own settings, also while others are in force. One that has not started has the usual ones."""
+        if not spark.started:
+            return Own(USUAL, {})
+        session = spark.session()
+        with self._through:
+            self._through.wait_for(lambda: not self._before)
+            return self._read(session)
+
+    def begin(self, spark: SparkOnDemand, wanted: Settings) -> None:
+        with self._through:
+            self._through.wait_for(lambda: self._running == 0 or self._settings == wanted)
+            self._settings = wanted
+            self._running += 1
+            try:
+                if spark.started:
+                    self.meet(spark.session())
+            except BaseException:
+                self.end()
+                raise
+
+    def meet(self, session: SparkSession) -> None:
+        """Here is a session, maybe for the first time: it gets the settings of those who are computing."""
+        with self._through:
+            if self._running and self._changed is not session:
+                self._before, self._changed = {}, session
+                self._change(session)
+
+    def end(self) -> None:
+        with self._through:
+            self._running -= 1
+            if self._running == 0:
+                try:
+                    self._put_back()
+                finally:
+                    self._through.notify_all()
+
+    def _change(self, session: SparkSession) -> None:
+        own, wanted = self._read(session), self._settings
+        names = [] if wanted == own.settings else [name for name in DEFAULTS if wanted[name] != own.settings[name]]
+        for name, value in {**{name: wanted[name] for name in names}, **own.files}.items():
+            self._before[name] = session.conf.get(name, None)
+            session.conf.set(name, value)
+
+    def _put_back(self) -> None:
+        before, self._before = self._before, {}  # nobody waits for a session that is gone
+        session, self._changed = self._changed, None
+        if session is not None:
+            for name, value in before.items():
+                session.conf.unset(name) if value is None else session.conf.set(name, value)
+
+    def _read(self, session: SparkSession) -> Own:
+        """What the session has. One question tells whether anything was set since; if so, each value is asked for."""
+        named = session.conf.getAll.items()
+        given = {n: value for n, value in named if n.startswith(_LOOKED_AT) and not n.startswith(_OURS)}
+        if self._seen is None or self._seen[0] != given:
+            values = {name: self._value(session, name) for name in (*DEFAULTS, *STORED)}
+            self._seen = given, Own.of({name: value for name, value in values.items() if value is not None})
+        return self._seen[1]
+
+    def _value(self, session: SparkSession, name: str) -> str | None:
+        """A setting's value; None where this Spark does not know it."""
+        from pyspark.errors import PySparkException  # late: who only shows settings needs no Spark
+
+        if name in self._unknown:
+            return None
+        try:
+            return session.conf.get(name)
+        except PySparkException:
+            self._unknown.add(name)
+            return None
+
+
+_turns: WeakKeyDictionary[SparkSession, Turns] = WeakKeyDictionary()
+_opening = Lock()
+
+
+def turns_of(session: SparkSession, made: Turns | None = None) -> Turns:
+    """The turns of a session that runs; ``made``: those that were taken before it did."""
+    with _opening:
+        return _turns.setdefault(session, made or Turns())
