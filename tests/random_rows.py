@@ -38,6 +38,7 @@ class RandomRows:
 
     def __init__(self, seed: int, count: int, *, wild: bool = False, spread: int = 6):
         self.chance, self.wild, self.spread = random.Random(f"{seed} {count} {wild}"), wild, spread
+        self.about = f"seed {seed}, {count} rows, wild: {wild}, spread {spread}"
         schema = to_arrow_schema(StructType.fromDDL(SCHEMA), timezone="UTC")
         self.table = loosened(pa.Table.from_pylist([self._row(number) for number in range(count)], schema))
 

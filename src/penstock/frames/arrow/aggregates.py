@@ -22,9 +22,6 @@ from penstock.frames.frame import NotHere
 _WITHOUT_DISTINCT = ("min", "max", "bool_and", "bool_or", "bit_and", "bit_or", "collect_set")
 """To these it does not matter how often a value is there."""
 
-_WITH_NULLS = ("first", "last")
-"""Where it is said whether NULL is a value."""
-
 _BITS = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}
 
 
@@ -47,8 +44,6 @@ def aggregated(expression: exp.Expr, rows: Rows, groups: Groups, keys: Mapping[s
 
 
 def _aggregate(call: Call, rows: Rows, groups: Groups) -> pa.Array:
-    if call.ignores_nulls and call.name not in _WITH_NULLS:
-        raise NotHere
     if call.where is not None:
         kept = np.flatnonzero(_true(computed(call.where, rows)))
         return _aggregate(replace(call, where=None), rows.some(kept), groups.among(kept))

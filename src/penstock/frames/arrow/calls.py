@@ -30,6 +30,9 @@ _SAME = {
 }  # fmt: skip
 """Functions that the parser knows by their names only. What TRY_SUM would make NULL is not computed here anyway."""
 
+_BY_PLACE = ("first", "last", "nth_value", "lag", "lead")
+"""Functions that IGNORE NULLS and RESPECT NULLS are known of."""
+
 _OPERANDS = ("this", "expression", "quantile", "offset", "default")
 _SAID = (*_OPERANDS, "expressions", "big_int", "nulls_excluded")
 
@@ -58,18 +61,21 @@ def call_of(node: exp.Expr) -> Call:
     >>> call_of(parsed("STD(DISTINCT x) FILTER (WHERE y)")).name
     'stddev_samp'
     """
-    where, ignores_nulls = None, False
+    where, nulls = None, None
     while isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         check_arguments(node)
         if isinstance(node, exp.Filter):
             where = node.expression.this
-        ignores_nulls = ignores_nulls or isinstance(node, exp.IgnoreNulls)
+        else:
+            nulls = type(node)
         node = node.this
     if isinstance(node, exp.WithinGroup):
         name, arguments, distinct = *_within_group(node), False
     else:
         name, (arguments, distinct) = _name_of(node), _arguments_of(node)
-    return Call(name, arguments, distinct, ignores_nulls, where)
+    if nulls is not None and name not in _BY_PLACE:
+        raise NotHere
+    return Call(name, arguments, distinct, nulls is exp.IgnoreNulls, where)
 
 
 def _name_of(node: exp.Expr) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.frames.arrow.calls import whole_number
-from penstock.frames.arrow.exact import wholes
+from penstock.frames.arrow.exact import stored
 from penstock.frames.arrow.expressions.types import DIGITS
 from penstock.frames.arrow.expressions.values import Rows, check_arguments, computed
 from penstock.frames.arrow.framed import Frames
@@ -148,7 +148,7 @@ def _by_range(edge: Edge, window: exp.Window, rows: Rows, sequence: Sequence) ->
     if by == "CURRENT ROW":
         return sequence.first_peer, sequence.after_peers
     order = window.args.get("order")
-    if order is None or len(order.expressions) != 1 or not isinstance(by, exp.Expr):
+    if order is None or len(order.expressions) != 1 or not isinstance(by, exp.Expr) or not rows.settings.here:
         raise NotHere
     (key,) = order.expressions
     values = sequence.taken(computed(key.this, rows))
@@ -184,8 +184,7 @@ def _moved(values: pa.Array, by: exp.Expr, sign: int, *, utc: bool) -> tuple[Num
         return _moved_decimals(values, _literal(by), sign)
     if kind not in DIGITS:
         raise NotHere
-    own = values.fill_null(0).to_numpy().astype(object)
-    return _within(own, own + sign * whole_number(by), -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1)
+    return _moved_wholes(values.cast(pa.int64()).fill_null(0).to_numpy(), sign * whole_number(by), kind.bit_width)
 
 
 def _moved_decimals(values: pa.Array, by: str, sign: int) -> tuple[Numbers, Numbers]:
@@ -193,7 +192,7 @@ def _moved_decimals(values: pa.Array, by: str, sign: int) -> tuple[Numbers, Numb
     whole, _, fraction = by.partition(".")
     if len(fraction) > values.type.scale or len(whole.lstrip("0")) > values.type.precision - values.type.scale:
         raise NotHere
-    own = wholes(values).astype(object)
+    own = stored(values).astype(object)
     return own, own + sign * int(whole + fraction.ljust(values.type.scale, "0"))
 
 
@@ -205,10 +204,11 @@ def _literal(node: exp.Expr) -> str:
     return str(node.this)
 
 
-def _within(own: Numbers, sought: Numbers, least: int, most: int) -> tuple[Numbers, Numbers]:
-    if len(sought) and (sought.min() < least or sought.max() > most):
+def _moved_wholes(own: Numbers, by: int, bits: int) -> tuple[Numbers, Numbers]:
+    """Numbers of so many bits; what goes beyond them is an error in Spark, or begins again at the other end."""
+    if len(own) and not (-(2 ** (bits - 1)) <= int(own.min()) + by and int(own.max()) + by < 2 ** (bits - 1)):
         raise NotHere("a range beyond its type")
-    return own.astype(np.int64), sought.astype(np.int64)
+    return own, own + by
 
 
 def _moved_in_time(values: pa.Array, by: exp.Interval, sign: int, *, utc: bool) -> tuple[Numbers, Numbers]:

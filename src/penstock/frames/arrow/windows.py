@@ -51,7 +51,7 @@ def _value(call: Call, window: exp.Window, rows: Rows, sequence: Placed) -> pa.A
         if not sequence.ordered or window.args.get("spec") or call.distinct or call.where:
             raise NotHere
         if call.name in _RANKS:
-            if call.arguments or call.ignores_nulls:
+            if call.arguments:
                 raise NotHere
             return _RANKS[call.name](sequence)
         return _tile(call, sequence) if call.name == "ntile" else _offset(call, rows, sequence)
@@ -89,7 +89,7 @@ def _tile(call: Call, of: Placed) -> pa.Array:
     """NTILE: parts of equal size, the first ones larger by a row where some are left over."""
     (argument,) = call.arguments
     parts = whole_number(argument)
-    if parts <= 0 or call.ignores_nulls:
+    if parts <= 0:
         raise NotHere
     size, larger = np.divmod(of.end - of.begin, parts)
     place = np.arange(of.count) - of.begin
@@ -126,7 +126,7 @@ def _among_known(values: pa.Array, of: Placed, steps: int) -> Numbers:
 
 
 def _framed(call: Call, rows: Rows, of: Placed, frames: Frames) -> pa.Array:
-    if call.distinct or (call.ignores_nulls and call.name not in ("first", "last", "nth_value")):
+    if call.distinct:
         raise NotHere
     arguments = [a for a in call.arguments if not isinstance(a, exp.Star)]
     if call.name == "nth_value":
