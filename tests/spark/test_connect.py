@@ -80,9 +80,14 @@ def test_ctrl_c_ends_what_the_server_does(db: penstock.Database) -> None:
         begun.wait()
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=interrupt_once_it_runs, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        interruptible(db, endless)
+    # A shell starts what runs behind it with this signal ignored, and then Python does not listen either.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt_once_it_runs, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(db, endless)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert db.spark.range(3).count() == 3
 
 
