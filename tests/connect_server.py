@@ -20,6 +20,7 @@ from penstock.engine.embedded import settings
 OVER_CONNECT = "PENSTOCK_TEST_CONNECT" in os.environ
 """Whether the tests run over Spark Connect. It is one or the other: so are PySpark's functions, for a whole process."""
 
+_OF_CONNECT = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE")
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
@@ -52,6 +53,11 @@ def connect_session() -> Iterator[SparkSession]:
 def opened(path: Path, spark: SparkSession) -> penstock.Database:
     """A warehouse that is opened in the session of the tests."""
     return penstock.connect(path, spark=spark if OVER_CONNECT else None)
+
+
+def without_connect() -> dict[str, str]:
+    """The environment for a process with an embedded Spark; PySpark tells its children of a Connect session."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_CONNECT}
 
 
 def _command(port: int, scratch: str) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from connect_server import without_connect
 from oracle import assert_fresh
 
 QUERY = "SELECT region, SUM(amount) AS total FROM orders GROUP BY region"
@@ -205,7 +206,7 @@ def test_money_is_never_lost_or_made_while_another_process_moves_it(db: penstock
     sums = "(SELECT SUM(money) FROM balances), (SELECT SUM(money) FROM banks), (SELECT money FROM everything)"
     by_bank = """SELECT b.money FROM banks b JOIN (SELECT bank, SUM(money) AS money FROM balances GROUP BY bank) s
                  ON s.bank = b.bank WHERE s.money <> b.money"""
-    child = subprocess.Popen([sys.executable, "-c", TRANSFERS, str(warehouse)])
+    child = subprocess.Popen([sys.executable, "-c", TRANSFERS, str(warehouse)], env=without_connect())
     epochs = set()
     try:
         while child.poll() is None:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from connect_server import OVER_CONNECT
+from connect_server import OVER_CONNECT, without_connect
 from oracle import assert_fresh
 from penstock.engine.jobs import counting_jobs
 from penstock.engine.session import Spark
@@ -65,6 +65,14 @@ def test_spark_starts_in_the_middle_and_gets_the_settings_that_are_in_force() ->
     """In a process of its own, where no test has started Spark before."""
     run = subprocess.run([sys.executable, "-c", dedent(LAZY)], capture_output=True, text=True, check=False)
     assert run.stdout.strip().endswith("all of it"), run.stderr
+
+
+@pytest.mark.parametrize("name", ["SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"])
+def test_where_all_is_set_up_for_connect_no_spark_is_embedded(tmp_path: Path, name: str) -> None:
+    asking = [sys.executable, "-c", f"import penstock; penstock.connect({str(tmp_path)!r}).spark"]
+    environment = without_connect() | {name: "sc://127.0.0.1:1"}
+    run = subprocess.run(asking, capture_output=True, text=True, check=False, env=environment)
+    assert "SparkError: this process is set up for Spark Connect" in run.stderr
 
 
 def test_a_given_session_is_a_way_to_spark(spark: SparkSession) -> None:
@@ -135,7 +143,7 @@ def _a_day_that_old_dates_do_not_have(db: penstock.Database, spark: SparkSession
     db.sql("CREATE TABLE days (id INT, d DATE)")
     db.sql("INSERT INTO days VALUES (1, DATE'1582-10-10'), (2, DATE'2026-01-01')")
     db.sql("CREATE MATERIALIZED VIEW kept AS SELECT d, COUNT(*) AS n FROM days GROUP BY d")
-    db.sql("INSERT INTO days VALUES (3, DATE'1582-10-10')")
+    db.sql("INSERT INTO days VALUES (3, DATE'1582-10-10'), (4, DATE'1582-10-10')")
     db.sql("DELETE FROM days WHERE id = 1")
     db.refresh()
     assert db.verify()[0].outcome == "EQUAL"

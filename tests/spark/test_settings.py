@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import penstock
+from connect_server import OVER_CONNECT
 from oracle import assert_fresh, rows
 from penstock.cli.main import app
 from penstock.errors import DefinitionError
@@ -230,6 +231,7 @@ with penstock.connect(sys.argv[1] + "/warehouse") as again:  # a database that i
 """
 
 
+@pytest.mark.skipif(OVER_CONNECT, reason="the command has an embedded Spark of its own")
 def test_a_view_of_berlin_is_refreshed_by_the_command(spark: SparkSession, tmp_path: Path) -> None:
     """Two processes. The session of the first has another zone and a function that the command does not know."""
     done = subprocess.run([sys.executable, "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True, check=False)

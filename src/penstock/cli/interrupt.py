@@ -25,12 +25,13 @@ def interruptible(database: Database, work: Callable[[], object]) -> None:
         finally:
             ended.set()
 
-    threading.Thread(target=run, daemon=True).start()
+    worker = threading.Thread(target=run, daemon=True)
     try:
+        worker.start()
         while not ended.wait(_POLL):
             pass
     except KeyboardInterrupt:
-        while not ended.wait(_POLL):
+        while not ended.wait(_POLL) and worker.ident is not None:  # it may have come before the thread had begun
             database.spark.interruptAll()
         raise
     if failures:

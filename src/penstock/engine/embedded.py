@@ -20,7 +20,7 @@ from typing import IO, Any
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, is_remote
 
 from penstock.engine.versions import delta_package
 from penstock.errors import SparkError
@@ -144,6 +144,12 @@ class Embedded:
         if SparkSession.getActiveSession() is not None:
             raise SparkError(
                 "this process already runs a Spark session. Pass it on: penstock.connect(path, spark=your_session)."
+            )
+        if is_remote() or "SPARK_REMOTE" in os.environ:
+            raise SparkError(
+                "this process is set up for Spark Connect, and no embedded Spark can start in it. Pass a session on: "
+                "penstock.connect(path, spark=SparkSession.builder.getOrCreate()), or unset the environment variables "
+                "SPARK_REMOTE and SPARK_CONNECT_MODE_ENABLED."
             )
         check_java()
         conf = SparkConf(loadDefaults=False)

@@ -33,7 +33,7 @@ from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
 from penstock.frames.mismatch import StateMismatch, as_mismatch
 from penstock.frames.names import LOCATED
-from penstock.frames.settings import Settings, own, under
+from penstock.frames.settings import USUAL, Own, Settings, own, under
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
@@ -62,6 +62,7 @@ class Epoch:
     ):
         """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
         self._spark = spark
+        self._own: Own | None = None
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
@@ -152,7 +153,7 @@ class Epoch:
         with running(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
         report.in_line = in_line()
-        report.unlike = Settings.recorded(step.node.details).unlike(own(self._spark).settings)
+        report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings if self._own else USUAL)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
@@ -236,7 +237,9 @@ class Epoch:
             relation.after = Snapshot(step.node.path, step.node.version)
             relation.in_memory = True
             return
-        with under(self._spark, Settings.recorded(step.node.details)):
+        if self._own is None and self._spark.started:  # read once an epoch; Spark that starts meanwhile has the usual
+            self._own = own(self._spark)
+        with under(self._spark, Settings.recorded(step.node.details), self._own):
             self._compute(step, relation)
 
     def _compute(self, step: Step, relation: Relation) -> None:

@@ -39,6 +39,7 @@ from penstock.plan.operators import (
     Distinct,
     Ended,
     Late,
+    Operator,
     Scan,
     Sessions,
     SidedJoin,
@@ -194,14 +195,19 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
 def _check_found(plan: NodePlan, inputs: _EmptyInputs) -> None:
     """A group of a subquery is found by one value; '1' and '01' are two groups, and both are the number 1."""
     for op in walk(plan.body):
-        sought = [c for c in op.conditions if is_found_by(c)] if isinstance(op, SidedJoin) else []
-        for condition in sought:
-            sides = [rules.evaluate(side, inputs, "post").frame for side in (op.right, op.left)]  # type: ignore[union-attr]
-            texts = (render(condition.this), render(condition.expression))
-            key, value = (f.selectExpr(f"{e} AS x").schema[0].dataType for f, e in zip(sides, texts, strict=True))
+        if not isinstance(op, SidedJoin):
+            continue
+        for condition in [c for c in op.conditions if is_found_by(c)]:
+            sides = zip((op.right, op.left), (condition.this, condition.expression), strict=True)
+            key, value = (_type_of(side, e, inputs) for side, e in sides)
             if not _told_apart(key, value):
                 kinds = f"{key.simpleString()} and {value.simpleString()}"
                 raise Unsupported("CORRELATED_SUBQUERY", f"an aggregate found by values of different types ({kinds})")
+
+
+def _type_of(op: Operator, value: exp.Expr, inputs: _EmptyInputs) -> DataType:
+    """The type of an expression over an operator's columns."""
+    return as_spark(rules.evaluate(op, inputs, "post").frame).select([("x", value)]).schema[0].dataType
 
 
 def _told_apart(key: DataType, value: DataType) -> bool:

@@ -222,13 +222,13 @@ def own(spark: SparkSession | SparkOnDemand) -> Own:
 
 
 @contextmanager
-def under(spark: SparkSession | SparkOnDemand, wanted: Settings) -> Iterator[None]:
+def under(spark: SparkSession | SparkOnDemand, wanted: Settings, session: Own | None = None) -> Iterator[None]:
     """Compute under these settings. The session has its own again when the last one is through.
 
-    Spark need not run: if it is started meanwhile, it gets the settings then.
+    Spark need not run: if it is started meanwhile, it gets the settings then. ``session``: its own, if they are known.
     """
     way = _way(spark)
-    way.turns.begin(way, wanted)
+    way.turns.begin(way, wanted, session)
     token = _in_force.set(wanted)
     try:
         yield

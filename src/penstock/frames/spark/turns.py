@@ -28,6 +28,7 @@ class Turns:
         self._through = Condition()
         self._running = 0
         self._settings = USUAL
+        self._known: Own | None = None
         self._changed: SparkSession | None = None
         """The session that has the settings of those who are computing."""
         self._before: dict[str, str | None] = {}
@@ -43,10 +44,10 @@ class Turns:
             self._through.wait_for(lambda: not self._before)
             return self._read(session)
 
-    def begin(self, spark: SparkOnDemand, wanted: Settings) -> None:
+    def begin(self, spark: SparkOnDemand, wanted: Settings, own: Own | None = None) -> None:
         with self._through:
             self._through.wait_for(lambda: self._running == 0 or self._settings == wanted)
-            self._settings = wanted
+            self._settings, self._known = wanted, own
             self._running += 1
             try:
                 if spark.started:
@@ -60,7 +61,7 @@ class Turns:
         with self._through:
             if self._running and self._changed is not session:
                 self._before, self._changed = {}, session
-                self._change(session)
+                self._change(session, self._known or self._read(session))
 
     def end(self) -> None:
         with self._through:
@@ -71,8 +72,8 @@ class Turns:
                 finally:
                     self._through.notify_all()
 
-    def _change(self, session: SparkSession) -> None:
-        own, wanted = self._read(session), self._settings
+    def _change(self, session: SparkSession, own: Own) -> None:
+        wanted = self._settings
         names = [] if wanted == own.settings else [name for name in DEFAULTS if wanted[name] != own.settings[name]]
         for name, value in {**{name: wanted[name] for name in names}, **own.files}.items():
             self._before[name] = session.conf.get(name, None)
