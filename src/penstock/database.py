@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.engine import Engine
+    from penstock.engine.here import Found
     from penstock.engine.report import Report
+    from penstock.engine.session import Spark
     from penstock.engine.snapshots import Reader
     from penstock.engine.source_tables import SourceTables
     from penstock.observe.verify import Verification
@@ -92,7 +94,7 @@ class Database:
         self._progress = Said(progress)
         self._closed = False
         self._rooms: tuple[Engine, SourceTables] | None = None
-        self._spark: object = None
+        self._spark: Spark | None = None
 
     # -- opening and closing ------------------------------------------------------------------------------------------
 
@@ -103,11 +105,13 @@ class Database:
     @property
     def spark(self) -> SparkSession:
         """The Spark session; it starts now if nothing needed it before."""
-        self._engine  # noqa: B018
-        from penstock.engine.session import Spark
+        return self._way_to_spark.session()
 
-        assert isinstance(self._spark, Spark)
-        return self._spark.session()
+    @property
+    def _way_to_spark(self) -> Spark:
+        self._open_rooms()
+        assert self._spark is not None
+        return self._spark
 
     @property
     def _engine(self) -> Engine:
@@ -128,7 +132,7 @@ class Database:
             spark = Spark(self._given_spark, self._progress)
             engine = Engine(self.path, spark, self._catalog, self._progress)
             self._spark = spark
-            tables = SourceTables(spark.session, self._catalog, engine.locate, engine.tell)
+            tables = SourceTables(spark, self._catalog, engine.locate, engine.tell)
             self._rooms = engine, tables
         return self._rooms
 
@@ -171,6 +175,13 @@ class Database:
         self._check_open(to_change=not statement.only_reads)
         self._progress("running the statement")
         return self._run(statement)
+
+    def _read_here(self, text: str) -> Found | None:
+        """The rows of a query, if it needs no Spark; for whoever wants rows and no DataFrame."""
+        from penstock.engine.here import read
+
+        self._check_open()
+        return read(text, self._catalog.world(), self._way_to_spark)
 
     def table(self, name: str, epoch: int | None = None) -> DataFrame:
         """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
@@ -445,6 +456,9 @@ class Database:
             return self._show(s.DescribeView(statement.text, statement.target))
         if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.vacuum(statement.target))
+        inserted = self._tables.insert_here(statement)
+        if inserted is not None:
+            return Done(f"{statement.verb}: {counted(inserted)}", rows=inserted)
         result = self._tables.run(statement)
         if statement.returns_rows:
             return result

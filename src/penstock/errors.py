@@ -95,6 +95,10 @@ class RetentionError(PenstockError):
     """A moment so long ago that it is no longer kept."""
 
 
+class ConflictError(PenstockError):
+    """Another writer was first, and what was asked for no longer means the same. Nothing has changed; try again."""
+
+
 class SparkError(PenstockError):
     """Spark cannot be started, or the given session cannot be used."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -33,6 +34,43 @@ def test_looking_at_the_catalog_loads_neither_spark_nor_delta(stocked: Path) -> 
     done = process(stocked, code=code)
     assert done.stderr == ""
     assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def without_java(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command where no Java is to be found: whatever would start it fails."""
+    nowhere = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": str(tmp_path / "none")}
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *map(str, arguments)], capture_output=True, text=True, check=False, env=nowhere
+    )
+
+
+def test_small_work_starts_no_java(tmp_path: Path) -> None:
+    place = tmp_path / "warehouse"
+    with penstock.connect(place) as db:
+        db.sql("CREATE TABLE orders (id INT, region STRING, amount DECIMAL(10,2), at TIMESTAMP)")
+        db.sql("INSERT INTO orders VALUES (1, 'eu', 10, '2024-01-01 00:00:01')")
+        totals = "SELECT UPPER(region) AS region, SUM(amount) AS total, MAX(at) AS last FROM orders GROUP BY region"
+        db.sql(f"CREATE MATERIALIZED VIEW totals AS {totals}")
+        db.sql("CREATE MATERIALIZED VIEW large AS SELECT region, total FROM totals WHERE total > 15")
+    again = without_java(tmp_path, "-w", place, "refresh", "--json")
+    assert again.returncode == 0, again.stderr
+    assert {view["action"] for view in json.loads(again.stdout)["views"]} == {"NO_DATA"}
+    insert = "INSERT INTO orders VALUES (2, 'eu', 7.25, '2024-01-01 00:00:02'), (3, NULL, NULL, NULL)"
+    done = without_java(tmp_path, "-w", place, "sql", insert)
+    assert (done.returncode, done.stdout) == (0, "INSERT: 2 rows\n"), done.stderr
+    refreshed = without_java(tmp_path, "-w", place, "refresh", "--json")
+    assert refreshed.returncode == 0, refreshed.stderr
+    assert [(view["name"], view["action"]) for view in json.loads(refreshed.stdout)["views"]] == [
+        ("totals", "INCREMENTAL"), ("large", "INCREMENTAL"),
+    ]  # fmt: skip
+    rows = without_java(tmp_path, "-w", place, "sql", "--json", "SELECT region, total FROM totals WHERE total > 1")
+    assert json.loads(rows.stdout) == [{"region": "EU", "total": "17.25"}], rows.stderr
+    shown = without_java(tmp_path, "-w", place, "sql", "SELECT * FROM large")
+    assert shown.stdout.splitlines()[1].split() == ["EU", "17.25"], shown.stderr
+    started = without_java(
+        tmp_path, "-w", place, "sql", "SELECT region, JAVA_METHOD('java.util.UUID', 'randomUUID') AS u FROM large"
+    )
+    assert started.returncode == 1, "this cannot be done without Spark"
 
 
 def test_an_error_is_a_message_and_not_a_traceback(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
+    from penstock.engine.here import Found
+
 NULL = Text("NULL", style="dim")
 
 
@@ -39,6 +41,27 @@ class Rows:
             more = self.total - len(self.rows)
             return f"{len(self.rows):,} rows shown, {more:,} more (--limit N shows N rows)"
         return "1 row" if self.total == 1 else f"{self.total:,} rows"
+
+
+def fetch_here(found: Found, limit: int | None, *, json: bool) -> Rows | list[dict[str, Any]] | None:
+    """The same for rows that were read without Spark; None if only Spark knows how their values are written."""
+    kinds = [found.rows.types[name].partition("(")[0] for name in found.rows.columns]
+    plain, texts = found.rows.rows(), found.as_text()
+    if plain is None or texts is None or not set(kinds) <= _WRITTEN:
+        return None
+    values = [
+        (plain if json and kind in _OF_JSON else texts).column(i).slice(0, limit).to_pylist()
+        for i, kind in enumerate(kinds)
+    ]
+    rows = list(zip(*values, strict=True))
+    if json:
+        return [dict(zip(_distinct(found.names), row, strict=True)) for row in rows]
+    return Rows(found.names, [kind in _NUMERIC for kind in kinds], rows, plain.num_rows)
+
+
+_NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_OF_JSON = ("tinyint", "smallint", "int", "bigint", "boolean", "float", "double")
+_WRITTEN = {*_NUMERIC, *_OF_JSON, "string", "date", "timestamp", "timestamp_ntz"}
 
 
 def fetch(frame: DataFrame, limit: int) -> Rows:

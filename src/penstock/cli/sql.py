@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.output import out, print_json, print_table
 from penstock.cli.refresh import leave_if_held
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
-from penstock.errors import PenstockError, RefreshError, SqlError
+from penstock.errors import InternalError, PenstockError, RefreshError, SqlError
 from penstock.observe.listings import STATEMENT
 from penstock.sql.lexer import position
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from penstock.cli.progress import Progress
     from penstock.database import Database, Done
     from penstock.engine.report import ViewReport
@@ -124,13 +126,20 @@ def run_statement(
     database: Database, progress: Progress, text: str, limit: int | None, json: bool, timed: bool = False
 ) -> list[ViewReport]:
     """Run one statement and print what it gives; ``timed`` says how long it took, too. Gives what it refreshed."""
-    from penstock.cli.rows import fetch, fetch_json
+    from penstock.cli.rows import Rows, fetch, fetch_here, fetch_json
     from penstock.database import Done
+    from penstock.sql.parser import parse
+    from penstock.sql.statements import Query
 
     started = time.perf_counter()
+    result: DataFrame | Done | None = None
+    rows: Rows | list[dict[str, Any]] | None = None
     with progress.during("running the statement"):
-        result = database.sql(text)
-        if not isinstance(result, Done):
+        if isinstance(parse(text), Query):
+            found = database._read_here(text)
+            rows = None if found is None else fetch_here(found, limit or (None if json else SHOWN_ROWS), json=json)
+        result = database.sql(text) if rows is None else None
+        if result is not None and not isinstance(result, Done):
             progress("reading the rows")
             rows = fetch_json(result, limit) if json else fetch(result, limit or SHOWN_ROWS)
     took = f"{time.perf_counter() - started:.2f} s" if timed else ""
@@ -138,6 +147,8 @@ def run_statement(
         _print_done(result, json, took)
     elif isinstance(rows, list):
         print_json(rows)
+    elif rows is None:
+        raise InternalError("a query gave neither rows nor a result. Please report this.")
     elif rows.columns == [STATEMENT]:  # to be run again, so not a character may be added
         out().file.write("".join(f"{row[0]};\n" for row in rows.rows))
     else:

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from penstock.catalog import Catalog, Fence, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
 from penstock.engine.claims import claim
 from penstock.engine.event_time import check_column
+from penstock.engine.here import insert
 from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.settings import lock_timeout
 from penstock.errors import (
@@ -24,7 +25,9 @@ from penstock.errors import (
     QueryError,
     SqlError,
 )
+from penstock.frames.settings import own
 from penstock.frames.spark.problems import spark_errors
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
@@ -34,18 +37,21 @@ from penstock.storage.locations import local_path
 from penstock.storage.reader import schema_of
 from penstock.storage.view_table import delete_table
 
+_ASSIGNED = "spark.sql.storeAssignmentPolicy"
+"""What goes into a column of another type."""
+
 _MANAGED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 
 
 class SourceTables:
     def __init__(
         self,
-        session: Callable[[], SparkSession],
+        spark: SparkOnDemand,
         catalog: Catalog,
         locate: Callable[[str, str], str],
         tell: Callable[[str], None],
     ):
-        self._session = session
+        self._spark = spark
         self._catalog = catalog
         self._locate = locate
         self._tell = tell
@@ -109,7 +115,7 @@ class SourceTables:
         if statement.columns:
             parts.append(f"({statement.columns})")
         parts += ["USING delta", _options(statement.options, {} if external else _MANAGED)]
-        session = self._session()
+        session = self._spark.session()
         with TempViews(session) as views:
             if statement.query is not None:
                 rows = run_query(session, statement.query, lambda key: newest(session, world, world.resolve(key)))
@@ -190,6 +196,13 @@ class SourceTables:
             delete_table(table.path)
         return True
 
+    def insert_here(self, statement: TableStatement) -> int | None:
+        """Insert rows that are written down, if it needs no Spark; gives how many, None if it does."""
+        table = self._catalog.world().tables.get(statement.target.lower())
+        if table is None or (self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI"):
+            return None
+        return insert(statement, table, own(self._spark).settings)
+
     def run(self, statement: TableStatement) -> DataFrame:
         """Run a statement on a table; views can be read in it, but not written."""
         world = self._catalog.world()
@@ -207,7 +220,7 @@ class SourceTables:
         Snapshot(path)  # a clear error when the directory is gone
         target = _by_path(path)
         names = {target: world.tables[key].name}
-        session = self._session()
+        session = self._spark.session()
         with TempViews(session) as views:
             text, unread = _rewritten(statement, target, lambda name: self._source(views, world, name))
             try:
@@ -220,7 +233,7 @@ class SourceTables:
 
     def _source(self, views: TempViews, world: World, name: str) -> str:
         key = world.resolve(name)
-        return views.add(key, newest(self._session(), world, key))
+        return views.add(key, newest(self._spark.session(), world, key))
 
 
 def _refuse_late(world: World, key: str) -> None:
