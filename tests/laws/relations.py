@@ -7,19 +7,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.frames.arrow.expressions import written_rows
 from penstock.frames.arrow.frame import ArrowFrame
+from penstock.frames.clock import current
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
-from penstock.frames.settings import USUAL, in_force_here
+from penstock.frames.settings import USUAL, under
+from penstock.frames.spark.turns import Turns
 from penstock.frames.zset import Delta, ZSet
 from penstock.ivm.context import Moment, Stored
-from penstock.plan.operators import Scan
+from penstock.plan.operators import Scan, Values
 from penstock.sql.trees import column, columns
 
 Rows = Counter[tuple[Hashable, ...]]
@@ -32,8 +36,19 @@ class NeedsSpark(Exception):
 class NoSpark:
     """Where no session comes from."""
 
+    started = False
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+
     def session(self) -> Any:
-        raise NeedsSpark
+        raise NeedsSpark(", ".join(self.notes()))
+
+    @staticmethod
+    def notes() -> list[str]:
+        """What was left to Spark, as far as a clock has noted it."""
+        clock = current()
+        return clock.by_spark if clock is not None else []
 
 
 NO_SPARK = NoSpark()
@@ -63,8 +78,12 @@ class Memory:
 
     tables: Mapping[str, Relation]
     watermarks: tuple[int | None, int | None] = (None, None)
-    steps: list[int] = field(default_factory=lambda: [0])
     utc: bool = True
+
+    def given(self, values: Values) -> ZSet:
+        table = written_rows(values.rows, values.columns, USUAL)
+        assert table is not None
+        return ZSet(ArrowFrame.of(NO_SPARK, table))
 
     def delta(self, scan: Scan) -> Delta | None:
         change = self.tables[scan.relation].delta
@@ -148,6 +167,6 @@ def identity(value: Any) -> Hashable:
     return value
 
 
-def without_spark() -> Any:
+def without_spark() -> AbstractContextManager[None]:
     """Settings are in force that no session has to be asked for."""
-    return in_force_here(USUAL)
+    return under(NO_SPARK, USUAL)

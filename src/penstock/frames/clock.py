@@ -72,6 +72,11 @@ def running(clock: Clock) -> Iterator[Clock]:
         _running.reset(token)
 
 
+def current() -> Clock | None:
+    """The clock that measures what happens here."""
+    return _running.get()
+
+
 @contextmanager
 def phase(name: str) -> Iterator[None]:
     """What happens inside belongs to a phase, if a clock is running."""

@@ -18,11 +18,12 @@ from penstock.frames import limits
 from penstock.frames.arrow.aggregates import aggregated
 from penstock.frames.arrow.expressions import Rows, computed
 from penstock.frames.arrow.expressions.types import cast as converted
-from penstock.frames.arrow.expressions.types import has_floats, widest_of
-from penstock.frames.arrow.groups import Groups, Numbers, consolidated, ranks, whole
+from penstock.frames.arrow.expressions.types import widest_of
+from penstock.frames.arrow.groups import Groups, Numbers, consolidated, normalised, ranks, whole
 from penstock.frames.arrow.joins import joined
+from penstock.frames.arrow.sessions import sessions_of
 from penstock.frames.arrow.tables import spark_names
-from penstock.frames.arrow.windows import ordered, placed
+from penstock.frames.arrow.windows import all_placed, ordered, placed
 from penstock.frames.clock import left_to_spark, phase
 from penstock.frames.frame import Alternative, Frame, How, NotHere
 from penstock.frames.mismatch import StateMismatch
@@ -31,6 +32,8 @@ from penstock.frames.settings import in_force
 from penstock.frames.sizes import Size
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.plan.operators import render
+from penstock.sql.dialect import SparkSql
+from penstock.sql.intervals import MICROSECONDS, microseconds
 from penstock.sql.trees import Named, column
 
 if TYPE_CHECKING:
@@ -167,9 +170,7 @@ class ArrowFrame:
     @_step(lambda keys, measures: f"GROUP BY {', '.join(keys)} of {', '.join(render(e) for _, e in measures)}")
     def group(self, keys: Sequence[str], measures: Sequence[Named]) -> Frame:
         rows = self.batch
-        by = {name: rows.column(name) for name in keys}
-        if any(has_floats(values.type) for values in by.values()):
-            raise NotHere
+        by = {name: normalised(rows.column(name)) for name in keys}
         groups = Groups(list(by.values()), rows.count)
         found = {name: values.take(pa.array(groups.first)) for name, values in by.items()}
         return self.made({**found, **{name: aggregated(e, rows, groups, found) for name, e in measures}})
@@ -207,12 +208,26 @@ class ArrowFrame:
 
     @_step(_outputs)
     def windows(self, functions: Sequence[Named]) -> Frame:
-        rows, values = self.batch, self._values([e for _, e in functions])
+        rows = self.batch
+        try:
+            values = all_placed([_window(e) for _, e in functions], rows)
+        except NotHere:
+            values = self._values([e for _, e in functions])
         return self.made({**rows.columns, **dict(zip([name for name, _ in functions], values, strict=True))})
 
     @_step(lambda below, keys, measures: f"sessions by {', '.join(render(e) for _, e in keys)}")
     def sessions(self, below: Sequence[str], keys: Sequence[Named], measures: Sequence[Named]) -> Frame:
-        raise NotHere
+        window, rows = _session_window(keys[-1][1]), self.batch
+        if window[1] >= MICROSECONDS["day"] and not rows.settings.utc:  # where a day is not always as long
+            raise NotHere
+        times = computed(window[0], rows)
+        by = {name: normalised(rows.column(name)) for name in below}
+        by |= {name: normalised(computed(e, rows)) for name, e in keys[:-1]}
+        places, found = sessions_of(times, list(by.values()), window[1])
+        kept = rows.some(places)
+        columns = {**kept.columns, **{name: values.take(pa.array(places)) for name, values in by.items()}}
+        columns[keys[-1][0]] = found
+        return self.made(columns).group([*by, keys[-1][0]], measures)
 
     @_step(lambda generator, outputs, kept: f"SELECT {render(generator)}")
     def generate(self, generator: exp.Expr, outputs: Sequence[str], kept: Sequence[str]) -> Frame:
@@ -310,6 +325,26 @@ class ArrowFrame:
 
 def _value(expression: exp.Expr, rows: Rows) -> pa.Array:
     return placed(expression, rows) if isinstance(expression, exp.Window) else computed(expression, rows)
+
+
+def _window(expression: exp.Expr) -> exp.Window:
+    if not isinstance(expression, exp.Window):
+        raise NotHere
+    return expression
+
+
+def _session_window(expression: exp.Expr) -> tuple[exp.Expr, int]:
+    """The times that sessions are of, and the gap in microseconds."""
+    match expression:
+        case exp.Anonymous(expressions=[time, exp.Literal(is_string=True) as gap]):
+            micros = microseconds(gap.name)
+        case exp.Anonymous(expressions=[time, exp.Interval() as gap]):
+            micros = microseconds(gap.sql(dialect=SparkSql).removeprefix("INTERVAL"))
+        case _:
+            raise NotHere
+    if micros is None:
+        raise NotHere
+    return time, micros
 
 
 def _exploded(array: exp.Expr, rows: Rows) -> tuple[Numbers, pa.Array]:
