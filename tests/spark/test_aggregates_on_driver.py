@@ -10,7 +10,7 @@ from penstock.frames.arrow.aggregates import aggregated
 from penstock.frames.arrow.expressions.values import Rows, computed, parsed
 from penstock.frames.arrow.groups import Groups, normalised, pairs
 from penstock.frames.frame import NotHere
-from penstock.frames.settings import ANSI, ZONE, Settings, own, under
+from penstock.frames.settings import ANSI, ZONE, Settings, under
 from penstock.frames.spark.types import collected
 from random_rows import SEEDS, RandomRows, check_same
 
@@ -61,7 +61,7 @@ def test_aggregates_are_what_spark_computes(
     spark: SparkSession, seed: int, count: int, wild: bool, changed: dict[str, str]
 ) -> None:
     settings, data = Settings.of(changed), RandomRows(seed, count, wild=wild)
-    with under(spark, settings, own(spark)):
+    with under(spark, settings):
         for keys in KEYS[seed % 2 :: 2] if changed == COMBINATIONS[0] else KEYS[:1]:
             compare(spark, data, data.rows(settings), keys, wild, f"by {keys}, {data.about}, {changed}")
 

@@ -16,7 +16,7 @@ from penstock.frames.arrow.expressions.values import parsed
 from penstock.frames.arrow.tables import loosened
 from penstock.frames.arrow.windows import placed
 from penstock.frames.frame import NotHere
-from penstock.frames.settings import ANSI, ZONE, Settings, own, under
+from penstock.frames.settings import ANSI, ZONE, Settings, under
 from random_rows import SEEDS, RandomRows, check_same
 
 PARTITIONS = ("", "PARTITION BY k ", "PARTITION BY kf, b ", "PARTITION BY pf ")
@@ -150,7 +150,7 @@ def test_windows_for_a_while(spark: SparkSession) -> None:
 
 def told(spark: SparkSession, data: RandomRows, asked: Sequence[str], settings: Settings, *, wild: bool) -> None:
     """Whatever the driver computes is what Spark says; all but wild rows are computed there."""
-    with under(spark, settings, own(spark)):
+    with under(spark, settings):
         here: dict[str, pa.Array] = {}
         for text in asked:
             try:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
-from penstock.frames.arrow.expressions.types import Value
-from penstock.frames.arrow.expressions.values import Rows, rule, spread, value
 from penstock.frames.arrow.groups import Groups, Numbers, codes, has_floats, normalised, ranks, together
 from penstock.frames.frame import NotHere
 
@@ -58,22 +55,14 @@ def _list_array(offsets: Numbers, elements: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=kind)
 
 
-@rule(exp.ArraySort, reads=("this", "nulls_first"))
-def _array_sort(node: exp.ArraySort, rows: Rows) -> Value:
-    found = spread(value(node.this, rows), rows.count)
-    nulls_first = node.args.get("nulls_first")
-    if isinstance(nulls_first, exp.Boolean) and nulls_first.this:
-        raise NotHere
-    return sorted_lists(found)
-
-
-def sorted_lists(lists: pa.Array) -> pa.Array:
-    """Lists with their elements in order, NULL behind all others: ARRAY_SORT(x)."""
+def sorted_lists(lists: pa.Array, *, down: bool = False, nulls_first: bool = False) -> pa.Array:
+    """Lists with their elements in order, as those of ARRAY_SORT and SORT_ARRAY; equal ones stay as they are."""
     if not pa.types.is_list(lists.type):
         raise NotHere
     elements, parents = pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
     rank = ranks(elements)
-    order = np.lexsort((np.where(rank == 0, np.iinfo(np.int64).max, rank), parents))
+    far = np.iinfo(np.int64).max
+    order = np.lexsort((np.where(rank == 0, -far if nulls_first else far, -rank if down else rank), parents))
     lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
     found = _list_array(np.concatenate([[0], np.cumsum(lengths)]), elements.take(pa.array(order, pa.int64())))
     if not lists.null_count:

@@ -15,6 +15,7 @@ from penstock.frames.arrow.expressions.casts import Mode, as_text, mode_of
 from penstock.frames.arrow.expressions.conditions import common_type, in_common
 from penstock.frames.arrow.expressions.types import DIGITS, Value, cast, has_floats, widest_of
 from penstock.frames.arrow.expressions.values import Rows, by_row, column, few, function, rule, value
+from penstock.frames.arrow.lists import sorted_lists
 from penstock.frames.frame import NotHere
 
 
@@ -210,13 +211,9 @@ def _sorted(node: exp.ArraySort, rows: Rows) -> Value:
     if up is not None and not isinstance(up, exp.Boolean):
         raise NotHere
     down, nulls_first = up is not None and not up.this, isinstance(first, exp.Boolean) and bool(first.this)
-
-    def ordered(values: list[Any]) -> list[Any]:
-        known = sorted((v for v in values if v is not None), reverse=down)
-        nulls = [None] * (len(values) - len(known))
-        return nulls + known if nulls_first else known + nulls
-
-    return _lists(found, ordered)
+    if has_floats(found.type.value_type) and (down or nulls_first):  # SORT_ARRAY may tell -0.0 from 0.0
+        raise NotHere
+    return sorted_lists(found, down=down, nulls_first=nulls_first)
 
 
 def _lists(found: pa.ListArray, made: Callable[[list[Any]], Any], to: pa.DataType | None = None) -> pa.Array:
