@@ -122,7 +122,7 @@ def _is_there(group: int) -> bool:
 
 def test_ctrl_c_while_spark_starts_ends_it_at_once_and_is_in_the_history(stocked: Path, tmp_path: Path) -> None:
     shutil.copytree(stocked, warehouse := tmp_path / "w")
-    command = [sys.executable, "-c", MAIN, "refresh", "--full", "totals", "-w", str(warehouse)]
+    command = [sys.executable, "-c", MAIN, "refresh", "--full", "Notes", "-w", str(warehouse)]
     environment = {**os.environ, "PENSTOCK_SPARK_LOG": "1"}
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
@@ -141,7 +141,7 @@ def test_ctrl_c_while_spark_starts_ends_it_at_once_and_is_in_the_history(stocked
         time.sleep(0.05)
     assert not _is_there(running.pid), "no JVM is left"
     with penstock.connect(warehouse) as db:
-        newest = db.history("totals", 1)[0]
+        newest = db.history("Notes", 1)[0]
         assert (newest.status, newest.action, newest.reason) == ("FAILED", "SKIP", "INTERRUPTED")
 
 

@@ -27,7 +27,7 @@ HERE = [
 LEFT_TO_SPARK = [
     "VALUES ('1', 2, 3, 4.5, 6.5D, 'x', true, NULL, NULL, NULL)",
     "(i) SELECT 5",
-    "(x) VALUES (JAVA_METHOD('java.lang.String', 'valueOf', 7))",
+    "(x) VALUES (SOUNDEX('seven'))",
     "(at) VALUES (TIMESTAMP_NTZ'2024-01-01 00:00:00')",
 ]
 REFUSED = [
