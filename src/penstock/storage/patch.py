@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from penstock.frames import limits
 from penstock.frames.bounded import Span, superset
-from penstock.frames.spark.frame import select
+from penstock.frames.spark.frame import select, spark_frame
 from penstock.frames.zset import WEIGHT, identity
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
@@ -67,7 +67,7 @@ class TableChange:
 
     def sent(self, frame: DataFrame) -> DataFrame:
         """Rows of the change, to every executor if they are few."""
-        return F.broadcast(frame) if self.small else frame
+        return F.broadcast(spark_frame(frame)) if self.small else spark_frame(frame)
 
 
 @dataclass(frozen=True)
