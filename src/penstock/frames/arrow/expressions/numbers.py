@@ -155,6 +155,9 @@ def _positive_remainder(arguments: list[exp.Expr], rows: Rows) -> Value:
         raise NotHere
     common = widest(left.type, right.type)
     one, other = (spread(cast(side, common), rows.count) for side in (left, right))
+    if not pc.any(pc.less_equal(other, pa.scalar(0, common))).as_py():  # nothing can overflow
+        missing = pc.or_(one.is_null(), other.is_null()).to_numpy(zero_copy_only=False)
+        return pa.array(np.mod(one.fill_null(0).to_numpy(), other.fill_null(1).to_numpy()), common, mask=missing)
     return _of_pairs(one, other, lambda a, n: np.where(np.fmod(a, n) < 0, np.fmod(np.fmod(a, n) + n, n), np.fmod(a, n)))
 
 

@@ -139,8 +139,16 @@ def _check_lines(found: pa.Array, pattern: str) -> None:
         raise NotHere
 
 
-def _check_pairs(found: pa.Array) -> None:
-    """A character may be two to Java, and between them is a place where nothing matches."""
+def _check_nothing(found: pa.Array, compiled: re.Pattern[str]) -> None:
+    """What matches nothing, again and again, is found at other places by Java than by Python.
+
+    Where nothing is preferred to something, Python looks for something at the same place and Java does not. And a
+    character may be two to Java, with a place between them.
+    """
+    if compiled.match("") is None:
+        return
+    if "|" in compiled.pattern or re.search(r"[*+?}]\?", compiled.pattern):
+        raise NotHere
     if pc.any(pc.match_substring_regex(found, r"[\x{10000}-\x{10FFFF}]")).as_py():
         raise NotHere
 
@@ -175,7 +183,7 @@ def _matches(node: exp.Expr, pattern: exp.Expr, rows: Rows) -> pa.Array:
 @rule(exp.RegexpReplace, reads=("this", "expression", "replacement"))
 def _replaced(node: exp.RegexpReplace, rows: Rows) -> Value:
     found, compiled = _prepared(node.this, node.expression, rows, groups=True)
-    _check_pairs(found)
+    _check_nothing(found, compiled)
     by = _pattern(node.args["replacement"], rows)
     if "$" in by or "\\" in by:
         raise NotHere
@@ -200,7 +208,7 @@ def _extracted(node: exp.RegexpExtract, rows: Rows) -> Value:
 @rule(exp.RegexpCount, reads=("this", "expression"))
 def _counted(node: exp.RegexpCount, rows: Rows) -> Value:
     found, compiled = _prepared(node.this, node.expression, rows, groups=True)
-    _check_pairs(found)
+    _check_nothing(found, compiled)
     return each(found, lambda t: sum(1 for _ in compiled.finditer(t)), pa.int32())
 
 
