@@ -156,23 +156,17 @@ ANEW = {
 }
 
 
-def test_groups_that_are_made_anew_must_be_there_too(rows: penstock.Database) -> None:
+@pytest.mark.parametrize("size", ["driver", "spark"])
+def test_groups_that_are_made_anew_must_be_there_too(
+    rows: penstock.Database, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_so(size, monkeypatch)
     names = created(rows, ANEW)
     for name in names:
         tamper(rows, name, nothing)
     rows.sql("DELETE FROM t WHERE id = 5")
     rows.refresh()
     mismatched(rows, *names)
-
-
-def test_groups_that_spark_makes_anew_are_right_again(rows: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    made_so("spark", monkeypatch)
-    for name in created(rows, ANEW):
-        tamper(rows, name, nothing)
-    rows.sql("DELETE FROM t WHERE id < 8")
-    rows.refresh()
-    assert_all_fresh(rows)
-    assert rows.history("first_rows", 1)[0].reason == "STATE_MISMATCH"
 
 
 def test_sessions_of_rows_without_a_time_are_not_missed(rows: penstock.Database) -> None:

@@ -24,11 +24,11 @@ from penstock.frames.arrow.tables import loosened
 from penstock.frames.frame import Frame, NotHere
 from penstock.frames.mismatch import check_removed
 from penstock.frames.names import LOCATED, WEIGHT
-from penstock.frames.zset import Delta, add, weighted
+from penstock.frames.zset import REMOVED, Delta, add, weighted
 from penstock.ivm.context import Context, Stored
 from penstock.ivm.touched import Touched
 from penstock.plan.nodes import NodePlan
-from penstock.sql.trees import Named, column, columns
+from penstock.sql.trees import Named, column, columns, tree, whole_number
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,13 @@ def replaced(
             beside = LOCATED
         table = stored.read(located=bool(beside))
         old = groups.of(keyed.under_keys(table))
-    if change_below is not None:
-        _check_stored(keyed, change_below, old)
+    checked = change_below is None or change_below.append_only or _check_stored(keyed, change_below, old)
     size = table.size + anew.size
-    old = weighted(old.only([*keyed.stored, *beside]), -1)
+    before = weighted(old.only([*keyed.stored, *beside]), -1)
     new = anew.select([*columns(anew.columns), *((name, exp.Null()) for name in beside)]) if beside else anew
-    change = add([old, weighted(new, 1)]).consolidated(beside)
+    change = add([before, weighted(new, 1)]).consolidated(beside)
+    if not checked and change_below is not None:
+        change = change.union(_lost(keyed, change_below, old, change))
     few = stored.expected <= limits.NEARBY_ROWS and anew.size.in_one_task if groups is None else groups.few
     return context.keep(change.expecting(size.guess() if few else change.size))
 
@@ -114,17 +115,15 @@ def holding(stored: Stored, groups: Touched, names: dict[str, str]) -> Stored:
     return within.looked_up(groups.known, names) or within
 
 
-def _check_stored(keyed: Keyed, change: Delta, old: Frame) -> None:
-    """A group that loses a row was there, so it must be among the ``old`` rows."""
-    if change.append_only:
-        return
+def _check_stored(keyed: Keyed, change: Delta, old: Frame) -> bool:
+    """A group that loses a row was there, so it must be among the ``old`` rows. False if that is Spark's to tell."""
     below, here = change.frame.rows(), old.rows()
     if below is None or here is None or not _told_apart(below, keyed.names):
-        return
+        return False
     try:
         net = consolidated(loosened(below), WEIGHT)
     except NotHere:
-        return
+        return False
     removed = net.filter(pc.less(net.column(WEIGHT), 0))
     if not keyed.names:
         check_removed(min(removed.num_rows, 1), min(removed.num_rows, here.num_rows, 1))
@@ -133,6 +132,24 @@ def _check_stored(keyed: Keyed, change: Delta, old: Frame) -> None:
         times = np.ones(groups.num_rows, np.int64)
         found = to_remove(loosened(here.select(keyed.names)), groups, keyed.names, times)
         check_removed(groups.num_rows, int(found.sum()))
+    return True
+
+
+_REMOVED, _THERE = "__removed", "__there"
+
+
+def _lost(keyed: Keyed, change: Delta, old: Frame, shape: Frame) -> Frame:
+    """The same within the query: no rows, of the columns of the change, or the mismatch when it is computed."""
+    one, none = whole_number(1), whole_number(0)
+    removed = change.frame.consolidated().where(REMOVED)
+    going = removed.select([*columns(keyed.names), (_REMOVED, one), (_THERE, none)])
+    here = old.select([*columns(keyed.names), (_REMOVED, none), (_THERE, one)])
+    groups = going.union(here).group(
+        keyed.names, [(name, tree(f"COALESCE(MAX({name}), 0L)")) for name in (_REMOVED, _THERE)]
+    )
+    sound = groups.sound(tree(f"{_REMOVED} = 0 OR {_THERE} = 1"), "a group that loses a row is not stored")
+    # Spark cannot know that no number is below zero, so it asks all of them.
+    return sound.where(tree(f"{_REMOVED} < 0")).with_nulls(shape, shape.columns).only(shape.columns)
 
 
 def _told_apart(rows: pa.Table, names: Sequence[str]) -> bool:

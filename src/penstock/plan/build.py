@@ -178,8 +178,11 @@ class Builder:
         stacked = tuple(self.fresh() for _ in names)
         both = Union(sides, (*stacked, in_left, in_right))
         keys = tuple((name, column(old)) for name, old in zip(names, stacked, strict=True))
-        sums: tuple[Named, ...] = ((a, exp.Sum(this=column(in_left))), (b, exp.Sum(this=column(in_right))))
-        counted = Aggregate(both, keys, sums)
+        # Counts, and no sums: that there are never fewer than none is checked of what counts.
+        counts: tuple[Named, ...] = tuple(
+            (n, _parsed(f"COUNT_IF({of} = 1)")) for n, of in ((a, in_left), (b, in_right))
+        )
+        counted = Aggregate(both, keys, counts)
         minimum = isinstance(tree, exp.Intersect)
         if tree.args.get("distinct"):
             wanted = f"{a} > 0 AND {b} > 0" if minimum else f"{a} > 0 AND {b} = 0"
