@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-connect test-tpch test-fuzz test-versions docs lint demo bench java clean
+.PHONY: help install test test-unit test-connect test-tpch test-fuzz test-versions docs lint demo bench java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ test: java install lint ## check the code, then run every test
 
 test-connect: java install ## run the tests of views over a Spark Connect server
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT_ALL)
+
+test-unit: install ## run the tests that need no Spark
+	$(BIN)/python -m pytest -n 2 tests/unit tests/laws
 
 FUZZED := $(addprefix tests/spark/test_,random_views.py schedules.py reading.py expression_fuzz.py)
 
