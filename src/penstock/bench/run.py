@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock import __version__
 from penstock.bench.measure import Result
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def machine() -> dict[str, str]:
         "Python": platform.python_version(),
         "Spark": version("pyspark"),
         "Delta Lake": version("delta-spark"),
-        "Penstock": version("penstock"),
+        "Penstock": __version__,
         "date": datetime.now(timezone.utc).date().isoformat(),
     }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
-INSTALL = "pip install 'penstock[bench]'"
+INSTALL = "pip install 'penstock-spark[bench]'"
 
 
 @dataclass(frozen=True)

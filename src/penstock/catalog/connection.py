@@ -38,7 +38,7 @@ def open_engine(url: str | URL) -> Engine:
     except ModuleNotFoundError as problem:
         raise WarehouseError(
             f"the catalog {shown!r} needs the Python module {problem.name!r}. For PostgreSQL, run "
-            "pip install 'penstock[postgres]'."
+            "pip install 'penstock-spark[postgres]'."
         ) from None
     except (SQLAlchemyError, ImportError) as problem:
         detail = str(getattr(problem, "orig", None) or problem)
