@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from command import Run
 from pyspark.sql import SparkSession
 
@@ -28,7 +27,6 @@ def test_a_tiny_workload_is_measured_checked_and_kept(run: Run, spark: SparkSess
     assert "differs" not in shown.stdout
 
 
-@pytest.mark.xfail(strict=True, reason="TUMBLE is computed by Spark, not yet on the driver: DATE_ADD(MICROSECOND, ..)")
 def test_the_cascade_of_the_readme_needs_no_spark_job(run: Run, spark: SparkSession, tmp_path: Path) -> None:
     run("bench", "cascade-append", "--scale", "0.0002", "--repeat", "1", "--against", "full", "--out", "results")
     document = json.loads((tmp_path / "results" / "cascade-append.json").read_text())

@@ -47,7 +47,10 @@ class Table:
         self.expected = Counter(map(self._shown, rows))
         frame = self._frame(rows, ddl)
         create_table(self.path, frame.schema.json(), "t")
-        self.version = replace_all(self.now, frame.repartition(3), node="t", run=self._next()).version
+        self.version = replace_all(self.now, self._spread(frame), node="t", run=self._next()).version
+
+    def _spread(self, frame: DataFrame) -> SparkFrame:
+        return SparkFrame.of_frame(Running(self.spark), frame.repartition(3), UNKNOWN)
 
     def change(self, removed: Rows = (), added: Rows = (), *, local: bool = True) -> Applied:
         known = {self._shown(row): row for row in [*removed, *added]}

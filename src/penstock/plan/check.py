@@ -9,6 +9,7 @@ from sqlglot import exp
 from penstock.plan import functions
 from penstock.plan.aggregates import check_aggregate, is_aggregate, is_over_window
 from penstock.plan.unsupported import NonDeterministic, Unsupported
+from penstock.sql.emission import WATERMARK
 
 
 def check_expression(root: exp.Expr, *, windows: bool = False, generator: bool = False, sessions: bool = False) -> None:
@@ -74,5 +75,5 @@ def _check_function(node: exp.Expr, *, generator: bool) -> None:
         raise Unsupported("WINDOW_FUNCTION", f"the window function {name.upper()}")
     if name in ("window", "session_window", "window_time"):
         raise Unsupported("TIME_WINDOW", f"the function {name.upper()}")
-    if name not in functions.SCALARS:
+    if name not in functions.SCALARS and name.upper() != WATERMARK:
         raise Unsupported("UNKNOWN_FUNCTION", f"the function {name}, which is not one of Spark's own")

@@ -22,6 +22,7 @@ from penstock.frames.arrow.expressions.values import TIME, Rows, column, each, f
 from penstock.frames.arrow.expressions.zones import zone
 from penstock.frames.frame import NotHere
 from penstock.frames.settings import DEFAULTS
+from penstock.sql.dialect import SparkSql
 
 _EPOCH = datetime(1970, 1, 1)
 _POLICY = "spark.sql.legacy.timeParserPolicy"
@@ -130,7 +131,19 @@ def _date(node: exp.TsOrDsToDate, rows: Rows) -> Value:
     found = value(node.this, rows)
     if node.args.get("format") is None:
         return converted(found, pa.date32(), rows)
-    read = _reader(_pieces(node.args["format"], rows), rows)
+    return _days_written(found, node.args["format"], rows)
+
+
+@function("TO_DATE", takes=(2,))
+def _date_by(arguments: list[exp.Expr], rows: Rows) -> Value:
+    pattern = arguments[1]
+    if "Y" in pattern.name:  # years of weeks, which Spark refuses
+        raise NotHere
+    return _days_written(value(arguments[0], rows), SparkSql.format_time(pattern), rows)
+
+
+def _days_written(found: Value, pattern: exp.Expr | None, rows: Rows) -> pa.Array:
+    read = _reader(_pieces(pattern, rows), rows)
 
     def day(text: str) -> date | None:
         at = read(text)

@@ -343,7 +343,12 @@ for _unit in (1, 1_000, SECOND):
 
 @rule(exp.UnixDate, reads=("this",))
 def _day_number(node: exp.UnixDate, rows: Rows) -> Value:
-    found = value(node.this, rows)
+    return _day_number_of([node.this], rows)
+
+
+@function("UNIX_DATE", takes=(1,))
+def _day_number_of(arguments: list[exp.Expr], rows: Rows) -> Value:
+    found = value(arguments[0], rows)
     if not pa.types.is_date32(found.type):
         raise NotHere
     return found.cast(pa.int32())
