@@ -56,7 +56,7 @@ def test_what_only_spark_computes_is_one_job_and_named(chain: penstock.Database)
     assert jobs_of_refresh(chain) == 1
     assert_all_fresh(chain, "INCREMENTAL")
     asked = {r.view: (r.details or {}).get("by_spark", []) for r in chain.history(limit=3)}
-    assert asked == {"totals": [], "large": [], "shouted": ["SOUNDEX(region) AS `region`"]}
+    assert asked == {"totals": [], "large": [], "shouted": ["SOUNDEX(region)"]}
     assert "by Spark  SOUNDEX(region) AS `region`" in str(chain.explain("shouted"))
 
 
@@ -99,13 +99,13 @@ def test_text_as_other_writers_store_it_costs_no_job(db: penstock.Database, tmp_
 
 
 def test_why_spark_was_asked_is_named_and_remembered(db: penstock.Database) -> None:
-    db.sql("CREATE TABLE t (g INT, d BIGINT)")
-    db.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
-    db.sql("CREATE MATERIALIZED VIEW mx AS SELECT g, SUM(d) AS top FROM t GROUP BY g REFRESH POLICY INCREMENTAL")
-    db.sql("INSERT INTO t VALUES (1, 9223372036854775800)")
+    db.sql("CREATE TABLE t (g INT, a ARRAY<INT>)")
+    db.sql("INSERT INTO t VALUES (1, ARRAY(1)), (2, ARRAY(2))")
+    db.sql("CREATE MATERIALIZED VIEW mx AS SELECT g, MAX(SIZE(a)) AS top FROM t GROUP BY g")
+    db.sql("INSERT INTO t VALUES (1, ARRAY(3, 4))")
     report = db.refresh()["mx"]
     assert_fresh(db, "mx", "INCREMENTAL")
     assert report.jobs > 0
-    assert any(note.endswith(": a sum may overflow") for note in report.by_spark)
+    assert any(note.endswith(": a is of type array<int>") for note in report.by_spark)
     assert db.refresh()["mx"].action == "NO_DATA"
     assert "by Spark" in str(db.explain("mx")), "the last refresh that did something is explained"

@@ -165,7 +165,8 @@ def test_files_that_a_version_has_no_more_are_not_taken_for_all_of_it(
     """A late reader of appended files, which were compacted meanwhile into just as many."""
     before = [file.path for file in numbers.now.files]
     rows = numbers.spark.range(6).selectExpr("CAST(id AS INT) AS id", "'new' AS v").repartition(len(before))
-    replace_all(numbers.now, rows, node="t", run="9")
+    frame = SparkFrame.of_frame(Running(numbers.spark), rows, UNKNOWN)
+    replace_all(numbers.now, frame, node="t", run="9")
     assert len(numbers.now.files) == len(before)
     monkeypatch.setattr(limits, "MANY_PLACES", -1)
     assert reader.read_files(numbers.spark, numbers.now, before, ["v"]).distinct().collect() == [("old",)]

@@ -28,12 +28,15 @@ from penstock.frames.spark.types import local_frame
 from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
 from penstock.plan.lateness import Lateness
+from penstock.sql import emission
 from penstock.sql.event_time import times_of_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import schema_of
 
+_SOME_WATERMARK = 9_000_000_000_000_000
+"""Any moment stands for the watermark where two readings of a query are compared."""
 _FORBIDDEN = set(" ,;{}()\n\t=")
 
 
@@ -250,7 +253,7 @@ def _plan_nodes(
             lambda renamed: plan_nodes(text, key, names, columns_of, lateness, settings, renamed),
             lambda plans: typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
         )
-        if not is_faithful(spark, text, schemas):
+        if not is_faithful(spark, emission.at(text, _SOME_WATERMARK), schemas):
             raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
         return nodes, None
     except Unsupported as problem:
