@@ -21,7 +21,8 @@ from pyroaring import BitMap64
 
 from penstock.errors import SourceError
 from penstock.frames import limits
-from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, words_for
+from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, unique_id, words_for
+from penstock.storage.file_cache import FILES, identity
 from penstock.storage.log_replay import TableState, UnknownLog, read_partitions, read_state, read_vectors
 
 _UNKNOWN_ROWS = 10_000_000
@@ -237,17 +238,26 @@ def name_of(file: str) -> str:
 
 
 def _read_vectors(filesystem: fs.FileSystem, root: str, descriptors: dict[str, Descriptor]) -> dict[str, BitMap64]:
-    contents: dict[str | None, bytes] = {None: b""}
-    hidden = {}
-    for path, descriptor in descriptors.items():
+    contents: dict[str, bytes] = {}
+
+    def content(place: str) -> bytes:
+        if place not in contents:
+            with filesystem.open_input_file(place) as stream:
+                contents[place] = stream.read()
+        return contents[place]
+
+    def hidden(descriptor: Descriptor) -> BitMap64:
         file = stored_at(descriptor)
-        if file is not None and file not in contents:
-            if descriptor["storageType"] == "p":
-                raise UnknownLog(f"a deletion vector lies outside of {root!r}")
-            with filesystem.open_input_file(f"{root}/{file}") as stream:
-                contents[file] = stream.read()
-        hidden[path] = hidden_by(descriptor, contents[file])
-    return hidden
+        if file is None:
+            return hidden_by(descriptor)
+        if descriptor["storageType"] == "p":
+            raise UnknownLog(f"a deletion vector lies outside of {root!r}")
+        place = f"{root}/{file}"
+        key = (*identity(filesystem, place), unique_id(descriptor))
+        size = int(descriptor["sizeInBytes"])
+        return FILES.kept(key, lambda: hidden_by(descriptor, content(place)), lambda _: size)
+
+    return {path: hidden(descriptor) for path, descriptor in descriptors.items()}
 
 
 def vectors_of(filesystem: fs.FileSystem, root: str, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, BitMap64]:
