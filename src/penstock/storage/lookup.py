@@ -208,7 +208,8 @@ class _Source:
                 column = self._kept[name] = _joined(rows.column(name))
                 FILES.put(keys[name], column, column.nbytes)
         whole = pa.record_batch([self._kept[name] for name in names], names=list(names))
-        return (whole.slice(begin, _BATCH) for begin in range(0, len(whole), _BATCH))
+        step = max([_BATCH, *map(_different, whole.columns)])
+        return (whole.slice(begin, step) for begin in range(0, len(whole), step))
 
     def taken(self, names: Sequence[str], hits: Numbers) -> pa.Table:
         """Columns of the rows that were found."""
@@ -228,6 +229,11 @@ def _chosen(batches: Iterable[pa.RecordBatch], places: Numbers) -> Iterator[pa.R
         if last > first:
             yield batch.take(pa.array(places[first:last] - begin))
         begin += batch.num_rows
+
+
+def _different(column: pa.Array) -> int:
+    """How many texts a column's dictionary has: all of them are compared for each batch."""
+    return len(column.dictionary) if pa.types.is_dictionary(column.type) else 0
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
