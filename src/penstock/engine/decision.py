@@ -34,10 +34,10 @@ class Decision:
         """
         frontier = self._world.frontiers.get(node.name, {})
         since = {name: f.version for name, f in frontier.items() if f.direct}
-        maintained = self.maintained(node)
 
         def step(action: str, reason: str) -> Step:
-            return Step(node, action, reason, maintained, since)
+            # A node that is left as it is needs no plan, and most nodes of a large graph are.
+            return Step(node, action, reason, None if action == "NO_DATA" else self.maintained(node), since)
 
         if node.version is None:
             return step("FULL", "INITIAL")
@@ -64,7 +64,7 @@ class Decision:
         waits = self.released(node)
         if all(self._unchanged(name, since[name]) for name in node.inputs) and not waits:
             return step("NO_DATA", "NO_CHANGE")
-        if maintained is None:
+        if self.maintained(node) is None:
             return step("FULL", str(node.details["reason_code"]))
         chosen = step("INCREMENTAL", "CHANGED")
         self.weighing.weigh(chosen)

@@ -44,7 +44,7 @@ from penstock.sql.dialect import quoted
 from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
-from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table
+from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table, snapshot_of
 from penstock.storage.patch import places_in
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
@@ -166,7 +166,7 @@ class Epoch:
             relation.error = PenstockError(f"{self._world.display_name(name)!r} is being refreshed by another process")
             return ViewReport(name, "SKIP", "HELD_BY_ANOTHER", status=SKIPPED)
         if name in request.waiting:
-            relation.after, relation.in_memory = Snapshot(node.path, node.version), True
+            relation.after, relation.in_memory = snapshot_of(node.path, node.version), True
             return ViewReport(name, "SKIP", "NOT_DUE")
         broken = [self._relations[i] for i in node.inputs if self._relations[i].error is not None]
         if broken and broken[0].name in self._world.tables:
@@ -234,7 +234,7 @@ class Epoch:
     def _execute(self, step: Step) -> None:
         relation = self._relations[step.node.name]
         if step.action == "NO_DATA":
-            relation.after = Snapshot(step.node.path, step.node.version)
+            relation.after = snapshot_of(step.node.path, step.node.version)
             relation.in_memory = True
             return
         if self._own is None and self._spark.started:  # read once an epoch; Spark that starts meanwhile has the usual
@@ -256,7 +256,7 @@ class Epoch:
                 step.action, step.reason, step.applied = "REINITIALIZE", "HISTORY_GONE", None
                 relation.delta, relation.in_memory, relation.extent = None, False, NO_EXTENT
                 if step.node.details.get("late"):  # what is known to be late stays so; of the rest it cannot be told
-                    relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
+                    relation.after, relation.in_memory = snapshot_of(step.node.path, step.node.version), True
                     return
         self._recompute(step, relation)
 
@@ -265,9 +265,9 @@ class Epoch:
         context = self._context(step)
         if not any(context.changed(name) for name in step.node.inputs) and not self._decision.released(step.node):
             step.action, step.reason = "NO_DATA", "NO_CHANGE"
-            relation.after, relation.in_memory = Snapshot(step.node.path, step.node.version), True
+            relation.after, relation.in_memory = snapshot_of(step.node.path, step.node.version), True
             return
-        published = Snapshot(step.node.path, step.node.version)
+        published = snapshot_of(step.node.path, step.node.version)
         change = step.maintained.delta(context, Pinned(spark=self._spark, snapshot=published))
         if change is None:  # the inputs changed in columns that the node does not read
             step.action, step.reason = "NO_DATA", "NO_CHANGE"
@@ -296,12 +296,12 @@ class Epoch:
             self._spark, base, table_change, node=step.node.name, run=self._run,
             off=partial(self._decision.weighing.off, step.node),
         )  # fmt: skip
-        relation.after = Snapshot(step.node.path, step.applied.version)
+        relation.after = snapshot_of(step.node.path, step.applied.version)
         relation.delta = Delta(change, append_only=step.deleted == 0)
 
     def _replay(self, step: Step, relation: Relation) -> None:
         """Forget all late rows, which makes their readers take them."""
-        published = Snapshot(step.node.path, step.node.version)
+        published = snapshot_of(step.node.path, step.node.version)
         relation.after, relation.in_memory = published, True
         change = self._keeper.keep(weighted(Pinned(spark=self._spark, snapshot=published).read(), -1))
         _, step.deleted = totals(change)
@@ -326,7 +326,7 @@ class Epoch:
         step.applied = replace_all(
             base, rows, keys, node=step.node.name, run=self._run, shape=None if shape.is_of(base) else shape
         )
-        relation.after = Snapshot(step.node.path, step.applied.version)
+        relation.after = snapshot_of(step.node.path, step.applied.version)
         step.inserted, step.deleted = relation.after.rows, base.rows if step.node.version is not None else 0
 
     def _query_rows(self, node: NodeRecord) -> DataFrame:

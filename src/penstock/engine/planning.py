@@ -44,7 +44,7 @@ def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
     return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, settings, own.get("renamed"))
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=5_000)  # more than a large graph has: beyond it every refresh would plan all views anew
 def _planned(
     query: str,
     key: str,

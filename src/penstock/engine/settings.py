@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from penstock.errors import DefinitionError, nearest
+from penstock.frames.memory import memory
 from penstock.graph.groups import FASTEST, SLOWEST
 from penstock.sql.intervals import microseconds
 from penstock.sql.statements import ATOMIC, NONE
@@ -17,7 +19,8 @@ class Setting:
     default: str
     about: str
     choices: tuple[str, ...] = ()
-    """Without any, it is a length of time."""
+    """Without any, it is a length of time, or of memory."""
+    memory: bool = False
 
 
 SETTINGS = {
@@ -25,7 +28,11 @@ SETTINGS = {
     "schedule_policy": Setting(FASTEST, "when a group is due: as its fastest or slowest member", (FASTEST, SLOWEST)),
     "retention": Setting("7 days", "how long an epoch can be read after the next one is published"),
     "lock_timeout": Setting("30 seconds", "how long a statement waits for another one that is changing the same views"),
+    "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", memory=True),
 }
+
+_UNITS = {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[kmgt]?b)?")
 
 
 def value_of(given: Mapping[str, str], name: str) -> str:
@@ -40,6 +47,28 @@ def lock_timeout(given: Mapping[str, str]) -> timedelta:
     return _length(given, "lock_timeout")
 
 
+def file_cache(given: Mapping[str, str]) -> int:
+    """The bytes that may be kept of files."""
+    found = amount(value_of(given, "file_cache"), memory())
+    assert found is not None
+    return found
+
+
+def amount(text: str, whole: int) -> int | None:
+    """The bytes that a text means, which may be a share of a whole; None if it means none.
+
+    >>> amount("512 MB", 0), amount("10%", 2000), amount("0", 0), amount("120%", 100), amount("much", 1)
+    (536870912, 200, 0, None, None)
+    """
+    found = _AMOUNT.fullmatch(text.strip().lower())
+    if found is None:
+        return None
+    number, unit = float(found[1]), found[2] or ""
+    if unit == "%":
+        return int(whole * number / 100) if number <= 100 else None
+    return int(number * _UNITS[unit])
+
+
 def _length(given: Mapping[str, str], name: str) -> timedelta:
     length = microseconds(value_of(given, name))
     assert length is not None
@@ -51,6 +80,12 @@ def checked(name: str, value: str) -> tuple[str, str]:
     setting = SETTINGS.get(name.lower())
     if setting is None:
         raise DefinitionError(f"there is no setting {name!r}. {nearest(name, SETTINGS)}")
+    if setting.memory:
+        if amount(value, memory()) is None:
+            raise DefinitionError(
+                f"the setting {name!r} is an amount of memory such as '2 GB' or '10%', or 0, not {value!r}."
+            )
+        return name.lower(), value.lower()
     if not setting.choices:
         if microseconds(value) is None:
             raise DefinitionError(f"the setting {name!r} is a length of time such as '7 days', not {value!r}.")

@@ -27,7 +27,7 @@ from penstock.ivm.context import Moment
 from penstock.plan.operators import Scan, Values
 from penstock.sql.trees import Named, column, columns
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import schema_of
 from penstock.storage.skipping import files_near
@@ -61,7 +61,7 @@ def pinned(world: World, nodes: Iterable[str]) -> dict[str, Relation]:
         if key in ancestors:
             relation = Relation(key, table.path, None)
             try:
-                relation.after = Snapshot(table.path)
+                relation.after = snapshot_of(table.path)
             except PenstockError as problem:
                 relation.error = type(problem)(f"table {table.name!r}: {problem}")
             found[key] = relation
@@ -101,7 +101,7 @@ class Inputs:
 
     def _read(self, relation: Relation, since: int) -> Delta | None:
         assert relation.after is not None
-        before = Snapshot(relation.path, since)
+        before = snapshot_of(relation.path, since)
         # A column that is gone fails the view that needs it, not those that share the change with it.
         present = {name.lower() for name in schema_of(relation.after).names}
         names = sorted(c for c in relation.columns[since] if c.lower() in present)
@@ -225,7 +225,7 @@ class NodeInputs:
     def _snapshot(self, relation: Relation, version: int) -> Snapshot:
         key = (relation.name, version)
         if key not in self._snapshots:
-            self._snapshots[key] = Snapshot(relation.path, version)
+            self._snapshots[key] = snapshot_of(relation.path, version)
         return self._snapshots[key]
 
 

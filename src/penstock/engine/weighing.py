@@ -18,7 +18,7 @@ from penstock.engine.steps import Step
 from penstock.frames import limits
 from penstock.ivm.node import Maintained
 from penstock.storage.changes import Extent, extent
-from penstock.storage.delta_log import HistoryGone, Snapshot
+from penstock.storage.delta_log import HistoryGone, snapshot_of
 
 
 class Weighing:
@@ -98,7 +98,7 @@ class Weighing:
         owners = self._owners(node)
         return Work(
             maintained.kinds, sum(e.added + e.removed for _, e in inputs), sum(rows for rows, _ in inputs),
-            Snapshot(node.path, node.version).rows, appended=not any(e.removed for _, e in inputs),
+            snapshot_of(node.path, node.version).rows, appended=not any(e.removed for _, e in inputs),
             keyed=maintained.keys is not None, whole=len(owners) == 1 and len(owners[0].nodes) == 1,
         )  # fmt: skip
 
@@ -115,13 +115,13 @@ class Weighing:
         if relation.after.version == known.version:
             return rows, Extent(0, 0)
         try:
-            return rows, extent(Snapshot(relation.path, known.version), relation.after)
+            return rows, extent(snapshot_of(relation.path, known.version), relation.after)
         except HistoryGone:
             return rows, Extent(rows, rows)
 
     def _expected(self, node: NodeRecord) -> tuple[int, Extent]:
         """The rows of a node whose turn has not come: a changed row below it changes at most one of them."""
-        rows = 0 if node.version is None else Snapshot(node.path, node.version).rows
+        rows = 0 if node.version is None else snapshot_of(node.path, node.version).rows
         maintained = None if node.version is None else self._maintained(node)
         if maintained is None:
             return rows, Extent(rows, rows)

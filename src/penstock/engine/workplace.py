@@ -25,10 +25,11 @@ from penstock.engine.epoch import Epoch
 from penstock.engine.mending import run_mending
 from penstock.engine.report import ViewReport, combine
 from penstock.engine.session import Spark
-from penstock.engine.settings import lock_timeout
+from penstock.engine.settings import file_cache, lock_timeout
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Request, Result
 from penstock.errors import BusyError
+from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
 
 _ATTEMPTS = 20
@@ -108,6 +109,8 @@ class Workplace:
         return os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
 
     def run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
+        FILES.allow(file_cache(world.settings))
+
         def run(wanted: Request) -> Result:
             return Epoch(self.spark, self.catalog, world, sources, leases.check).run(wanted, self.tell)
 

@@ -121,7 +121,7 @@ class _Reading:
         return opened(self._filesystem, self._root, path, times=self._times)
 
     def _read(self, file: pq.ParquetFile, group: int | None, more: Sequence[str] = ()) -> pa.Table:
-        self._columns.check(file)
+        self._columns.check(file.schema_arrow)
         columns = {*self._columns.in_files, *more}
         groups = range(file.metadata.num_row_groups) if group is None else [group]
         size = 0

@@ -74,9 +74,9 @@ class Columns:
         """What a column is called in the files; None for one that is not there."""
         return None if name in self._constants else self._stored[name]
 
-    def check(self, file: pq.ParquetFile) -> None:
+    def check(self, stored: pa.Schema) -> None:
         """Whether a file has the columns, told by their names and, where the table says so, by their numbers."""
-        found = {field.name: field for field in file.schema_arrow}
+        found = {field.name: field for field in stored}
         if not set(self.in_files) <= found.keys():
             raise NotHere("a file lacks a column")
         for name in self.in_files:

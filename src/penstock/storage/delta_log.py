@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +22,13 @@ from pyroaring import BitMap64
 
 from penstock.errors import SourceError
 from penstock.frames import limits
-from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, words_for
+from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, unique_id, words_for
+from penstock.storage.file_cache import FILES, identity
+from penstock.storage.log_listing import newest_version
 from penstock.storage.log_replay import TableState, UnknownLog, read_partitions, read_state, read_vectors
 
 _UNKNOWN_ROWS = 10_000_000
+_LEAST_WEIGHT = 64 * 1024
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 PARTITIONED = "penstock.partitioned"
 """The property of a table whose files lie in folders that name their partitions."""
@@ -75,12 +79,19 @@ class Shaped(Protocol):
 
 
 class Snapshot:
-    """One version of a table."""
+    """One version of a table. One that is ``there`` for certain is not opened before it is asked for something."""
 
-    def __init__(self, path: str, version: int | None = None):
+    def __init__(self, path: str, version: int | None = None, *, there: bool = False):
         self.path = path
+        self._asked = version
+        self.version: int = version if there and version is not None else self._table.version()
+        self._fingerprints: dict[int, str | None] = {}
+
+    @cached_property
+    def _table(self) -> DeltaTable:
+        path, version = self.path, self._asked
         try:
-            self._table = DeltaTable(table_uri(path), version=version)
+            return DeltaTable(table_uri(path), version=version)
         except TableNotFoundError:
             raise SourceError(
                 f"there is no Delta table at {path!r}: its directory is gone or was never one. "
@@ -90,8 +101,6 @@ class Snapshot:
             if version is not None:
                 raise HistoryGone(f"version {version} of {path!r} cannot be read: {problem}") from None
             raise SourceError(f"the Delta table at {path!r} cannot be read: {problem}") from None
-        self.version: int = self._table.version()
-        self._fingerprints: dict[int, str | None] = {}
 
     @cached_property
     def table_id(self) -> str:
@@ -237,17 +246,26 @@ def name_of(file: str) -> str:
 
 
 def _read_vectors(filesystem: fs.FileSystem, root: str, descriptors: dict[str, Descriptor]) -> dict[str, BitMap64]:
-    contents: dict[str | None, bytes] = {None: b""}
-    hidden = {}
-    for path, descriptor in descriptors.items():
+    contents: dict[str, bytes] = {}
+
+    def content(place: str) -> bytes:
+        if place not in contents:
+            with filesystem.open_input_file(place) as stream:
+                contents[place] = stream.read()
+        return contents[place]
+
+    def hidden(descriptor: Descriptor) -> BitMap64:
         file = stored_at(descriptor)
-        if file is not None and file not in contents:
-            if descriptor["storageType"] == "p":
-                raise UnknownLog(f"a deletion vector lies outside of {root!r}")
-            with filesystem.open_input_file(f"{root}/{file}") as stream:
-                contents[file] = stream.read()
-        hidden[path] = hidden_by(descriptor, contents[file])
-    return hidden
+        if file is None:
+            return hidden_by(descriptor)
+        if descriptor["storageType"] == "p":
+            raise UnknownLog(f"a deletion vector lies outside of {root!r}")
+        place = f"{root}/{file}"
+        key = (*identity(filesystem, place), unique_id(descriptor))
+        size = int(descriptor["sizeInBytes"])
+        return FILES.kept(key, lambda: hidden_by(descriptor, content(place)), lambda _: size)
+
+    return {path: hidden(descriptor) for path, descriptor in descriptors.items()}
 
 
 def vectors_of(filesystem: fs.FileSystem, root: str, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, BitMap64]:
@@ -259,6 +277,32 @@ def vectors_of(filesystem: fs.FileSystem, root: str, actions: Mapping[str, Mappi
 def table_uri(path: str) -> str:
     """A path in a form that delta-rs takes, which would otherwise decode percent signs."""
     return f"file://{quote(path)}" if "://" not in path and set(path) & set("%#?") else path
+
+
+def snapshot_of(path: str, version: int | None = None) -> Snapshot:
+    """A version of a table, or the newest: the one that was read before, if the file of its commit is still the same.
+
+    So a table that nobody wrote to costs a look at its log's names, and none of its log is read again. Only of a local
+    log: elsewhere a look takes as long as reading it.
+    """
+    found = newest_version(path) if version is None else version
+    try:
+        commit = identity(fs.LocalFileSystem(), f"{path}/_delta_log/{found or 0:020d}.json")
+    except OSError:
+        return Snapshot(path, version)
+    key = (*commit, path, "snapshot")
+    known: Snapshot | None = FILES.get(key)
+    if known is None:
+        known = Snapshot(path, version, there=version is not None)
+        if known.version == found:  # another commit may have come meanwhile
+            FILES.put(key, known, _weight(path))
+    return known
+
+
+def _weight(path: str) -> int:
+    """About what a version takes in memory: as much as its log, and what it takes to hold it."""
+    with os.scandir(f"{path}/_delta_log") as files:
+        return _LEAST_WEIGHT + sum(file.stat().st_size for file in files if file.is_file())
 
 
 def is_table(path: str) -> bool:
@@ -283,7 +327,7 @@ def latest_version(path: str) -> int:
 
 def version_at(path: str, moment: datetime) -> int:
     """The version that a table had at a time; ``HistoryGone`` when it had none, or the log does not say."""
-    table = Snapshot(path)._table
+    table = Snapshot(path)._table  # one of its own, which is moved
     try:
         table.load_as_version(moment)
     except (DeltaError, OSError) as problem:

@@ -2,14 +2,16 @@
 
 Of each row group the key columns are read by Arrow and compared all at once; the other columns only where there is a
 hit. Spark would make a row of every row before it can say that it is not wanted, which takes several times as long.
-What is not simple, very large, or finds many rows is left to Spark.
+The key columns stay in memory for the next look-up, as far as there is room (``file_cache``). What is not simple, very
+large, or finds many rows is left to Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -29,7 +31,8 @@ from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
-from penstock.storage.parquet import has_times, opened, plain_schema
+from penstock.storage.file_cache import FILES
+from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
 
 _BATCH = 65_536
 
@@ -92,57 +95,60 @@ class _Search:
         constants = self._compared.constants_of(self._table, file.path)
         if not self._keys.may_be_of(constants):
             return
-        opened_file = opened(self._filesystem, self._root, file.path, times=self._times)
-        self._wanted.check(opened_file)
-        self._compared.check(opened_file)
-        self._keys.check(opened_file.schema_arrow)
-        metadata = opened_file.metadata
+        footer = footer_of(self._filesystem, self._root, file.path, times=self._times)
+        self._wanted.check(footer.schema)
+        self._compared.check(footer.schema)
+        self._keys.check(footer.schema)
         begin = 0
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
+        for number in range(footer.metadata.num_row_groups):
+            group = footer.metadata.row_group(number)
             if self._keys.may_be_in(group):
-                yield _Group(file, metadata, number, begin, constants)
+                yield _Group(file, footer, number, begin, constants)
             begin += group.num_rows
 
     def _group(self, group: _Group) -> pa.Table | None:
-        file = opened(
-            self._filesystem, self._root, group.file.path, times=self._times, dictionaries=self._texts,
-            metadata=group.metadata,
-        )  # fmt: skip
-        hits = np.concatenate([self._keys.hits(batch) for batch in group.keys(file, self._compared)])
+        source = _Source(group, self._open)
+        hits = self._hits(source)
         hidden = self._table.deleted.get(group.file.path)
         if hidden:
-            hits &= ~as_bits(hidden, group.metadata.num_rows)[group.begin : group.begin + len(hits)]
+            hits &= ~as_bits(hidden, group.footer.metadata.num_rows)[group.begin : group.begin + len(hits)]
         found = int(hits.sum())
         with self._lock:
             self._found += found
-            self._bytes += group.size((self._wanted if found else self._compared).in_files)
             if self._found > limits.LOOKUP_FOUND:
                 raise NotHere(f"more than {limits.LOOKUP_FOUND:,} rows")
-        if not found:
-            return None
-        constants = self._wanted.constants_of(self._table, group.file.path)
-        rows = pa.concat_tables(self._wanted.complete(part, constants) for part in self._taken(group, file, hits))
+        rows = self._rows(source, hits) if found else None
         with self._lock:
-            self._held += rows.nbytes
+            self._bytes += group.size(source.read)
+            self._held += rows.nbytes if rows is not None else 0
             if self._held > limits.LOOKUP_BYTES:
                 raise NotHere(f"more than {limits.LOOKUP_BYTES:,} bytes")
+        return rows
+
+    def _open(self, group: _Group) -> pq.ParquetFile:
+        return opened(
+            self._filesystem, self._root, group.file.path, times=self._times, dictionaries=self._texts,
+            metadata=group.footer.metadata,
+        )  # fmt: skip
+
+    def _hits(self, source: _Source) -> Numbers:
+        """Which rows of a row group have a key."""
+        names, constants = self._compared.in_files, source.group.constants
+        if not names:
+            return self._keys.hits(self._compared.named(None, constants, source.group.length))
+        batches = source.kept(names) if FILES.most else source.batches(names)
+        return np.concatenate([self._keys.hits(self._compared.named(b, constants, b.num_rows)) for b in batches])
+
+    def _rows(self, source: _Source, hits: Numbers) -> pa.Table:
+        """What was found in a row group."""
+        group, found = source.group, int(hits.sum())
+        constants = self._wanted.constants_of(self._table, group.file.path)
+        names = self._wanted.in_files
+        rows = self._wanted.complete(source.taken(names, hits) if names else nothing(found), constants)
         if self._located:
             rows = rows.append_column(FILE, pa.array([group.file.name] * found, pa.string()))
             rows = rows.append_column(PLACE, pa.array(np.flatnonzero(hits) + group.begin, pa.int64()))
         return rows
-
-    def _taken(self, group: _Group, file: pq.ParquetFile, hits: Numbers) -> Iterator[pa.Table]:
-        """What a row group holds of the rows that were found."""
-        if not self._wanted.in_files:
-            yield nothing(int(hits.sum()))
-            return
-        begin = 0
-        for batch in group.batches(file, self._wanted.in_files):
-            here = np.flatnonzero(hits[begin : begin + batch.num_rows])
-            if len(here):
-                yield pa.table(batch.take(pa.array(here)))
-            begin += batch.num_rows
 
 
 @dataclass(frozen=True)
@@ -150,18 +156,14 @@ class _Group:
     """A row group of a file; ``begin`` rows lie before it. ``constants`` are the keys that all its rows have."""
 
     file: DataFile
-    metadata: pq.FileMetaData
+    footer: Footer
     number: int
     begin: int
     constants: Mapping[str, pa.Scalar]
 
-    def keys(self, file: pq.ParquetFile, compared: Columns) -> Iterator[pa.RecordBatch]:
-        """What is compared with the keys, under the table's names."""
-        if not compared.in_files:
-            yield compared.named(None, self.constants, self.metadata.row_group(self.number).num_rows)
-            return
-        for batch in self.batches(file, compared.in_files):
-            yield compared.named(batch, self.constants, batch.num_rows)
+    @property
+    def length(self) -> int:
+        return int(self.footer.metadata.row_group(self.number).num_rows)
 
     def batches(self, file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Some thousand rows at a time: what was just read is still at hand, and memory is used again."""
@@ -169,10 +171,74 @@ class _Group:
             settled, file.iter_batches(_BATCH, row_groups=[self.number], columns=list(columns), use_threads=False)
         )
 
-    def size(self, columns: Sequence[str]) -> int:
-        group = self.metadata.row_group(self.number)
+    def size(self, columns: Collection[str]) -> int:
+        group = self.footer.metadata.row_group(self.number)
         chunks = (group.column(i) for i in range(group.num_columns))
         return sum(c.total_compressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns)
+
+
+class _Source:
+    """Where the columns of a row group come from: memory, if they were compared before, or else the file."""
+
+    def __init__(self, group: _Group, open_file: Callable[[_Group], pq.ParquetFile]):
+        self.group = group
+        self.read: set[str] = set()
+        """The columns that were read from the file."""
+        self._open = open_file
+        self._kept: dict[str, pa.Array] = {}
+
+    @cached_property
+    def _file(self) -> pq.ParquetFile:
+        return self._open(self.group)
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Columns of the file, some rows at a time."""
+        self.read.update(names)
+        return self.group.batches(self._file, names)
+
+    def kept(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same of columns that the next look-up will ask for too: from now on they are in memory."""
+        keys = {name: (*self.group.footer.identity, self.group.number, name) for name in names}
+        found = {name: FILES.get(key) for name, key in keys.items()}
+        self._kept = {name: column for name, column in found.items() if column is not None}
+        missing = [name for name in names if name not in self._kept]
+        if missing:
+            rows = pa.Table.from_batches(list(self.batches(missing)))
+            for name in missing:
+                column = self._kept[name] = _joined(rows.column(name))
+                FILES.put(keys[name], column, column.nbytes)
+        whole = pa.record_batch([self._kept[name] for name in names], names=list(names))
+        step = max([_BATCH, *map(_different, whole.columns)])
+        return (whole.slice(begin, step) for begin in range(0, len(whole), step))
+
+    def taken(self, names: Sequence[str], hits: Numbers) -> pa.Table:
+        """Columns of the rows that were found."""
+        places = np.flatnonzero(hits)
+        columns = {name: self._kept[name].take(pa.array(places)) for name in names if name in self._kept}
+        rest = [name for name in names if name not in columns]
+        if rest:
+            rows = pa.Table.from_batches(list(_chosen(self.batches(rest), places)))
+            columns |= dict(zip(rest, rows.select(rest).columns, strict=True))
+        return pa.table(columns)
+
+
+def _chosen(batches: Iterable[pa.RecordBatch], places: Numbers) -> Iterator[pa.RecordBatch]:
+    begin = 0
+    for batch in batches:
+        first, last = np.searchsorted(places, [begin, begin + batch.num_rows])
+        if last > first:
+            yield batch.take(pa.array(places[first:last] - begin))
+        begin += batch.num_rows
+
+
+def _different(column: pa.Array) -> int:
+    """How many texts a column's dictionary has: all of them are compared for each batch."""
+    return len(column.dictionary) if pa.types.is_dictionary(column.type) else 0
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece; of text, with one dictionary."""
+    return column.unify_dictionaries().combine_chunks()
 
 
 class _Keys:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 import numpy as np
@@ -36,6 +37,7 @@ from penstock.plan.operators import render
 from penstock.storage.columns import Columns
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.file_cache import FILES, Identity, identity
 from penstock.storage.reader import LOCATION_FIELDS, columns_by_name, read_files, read_snapshot, schema_of
 
 
@@ -67,6 +69,28 @@ def has_times(data_type: DataType) -> bool:
     return isinstance(data_type, DateType | TimestampType | TimestampNTZType)
 
 
+@dataclass(frozen=True)
+class Footer:
+    """What a file says of itself: the bounds and places of its row groups, its columns. ``identity`` tells the file."""
+
+    identity: Identity
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+
+
+def footer_of(filesystem: fs.FileSystem, root: str, path: str, *, times: bool) -> Footer:
+    """The footer of a file of a table, which is read once. ``times`` as in ``opened``."""
+    known = identity(filesystem, f"{root}/{unquote(path)}")
+
+    def read() -> Footer:
+        with opened(filesystem, root, path, times=False) as file:
+            return Footer(known, file.metadata, file.schema_arrow)
+
+    footer = FILES.kept((*known, "footer"), read, lambda found: int(found.metadata.serialized_size))
+    _check_calendar(footer.metadata, times)
+    return footer
+
+
 def opened(
     filesystem: fs.FileSystem,
     root: str,
@@ -81,11 +105,15 @@ def opened(
         f"{root}/{unquote(path)}", filesystem=filesystem, coerce_int96_timestamp_unit="us",
         read_dictionary=list(dictionaries), metadata=metadata,
     )  # fmt: skip
-    said = file.metadata.metadata or {}
+    _check_calendar(file.metadata, times)
+    return file
+
+
+def _check_calendar(metadata: pq.FileMetaData, times: bool) -> None:
+    said = metadata.metadata or {}
     version = said.get(b"org.apache.spark.version", b"4")
     if times and (version[:1] < b"4" or any(b"legacy" in key for key in said)):
         raise NotHere
-    return file
 
 
 def read_rows(
@@ -100,7 +128,7 @@ def read_rows(
     parts = []
     for file in table.files if files is None else files:
         found = opened(filesystem, root, file.path, times=has_times(wanted.schema))
-        wanted.check(found)
+        wanted.check(found.schema_arrow)
         rows = wanted.read(found, range(found.metadata.num_row_groups))
         rows = wanted.complete(rows, wanted.constants_of(table, file.path))
         if located:

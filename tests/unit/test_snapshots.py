@@ -1,0 +1,114 @@
+"""A table that nobody wrote to is not read again. No Spark: the tables are written by delta-rs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from penstock.errors import SourceError
+from penstock.storage import delta_log
+from penstock.storage.delta_log import HistoryGone, snapshot_of
+from penstock.storage.file_cache import FILES
+
+
+@pytest.fixture(autouse=True)
+def empty() -> Iterator[None]:
+    most = FILES.most
+    FILES.clear()
+    FILES.allow(10**9)
+    yield
+    FILES.clear()
+    FILES.allow(most)
+
+
+@pytest.fixture
+def opens(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """The versions that are opened, as they are."""
+    seen: list[int | None] = []
+
+    class Counted(DeltaTable):
+        def __init__(self, uri: Any, version: int | None = None):
+            seen.append(version)
+            super().__init__(uri, version=version)
+
+    monkeypatch.setattr(delta_log, "DeltaTable", Counted)
+    return seen
+
+
+def write(path: Path, *numbers: int) -> None:
+    write_deltalake(str(path), pa.table({"n": pa.array(numbers, pa.int64())}), mode="append")
+
+
+def test_a_version_is_read_once(tmp_path: Path, opens: list[int | None]) -> None:
+    write(tmp_path, 1, 2)
+    first = snapshot_of(str(tmp_path))
+    assert (first.version, first.rows, opens) == (0, 2, [None])
+    assert snapshot_of(str(tmp_path)) is first
+    assert snapshot_of(str(tmp_path), 0) is first
+    write(tmp_path, 3)
+    assert (snapshot_of(str(tmp_path)).version, snapshot_of(str(tmp_path)).rows) == (1, 3)
+    assert snapshot_of(str(tmp_path), 0) is first
+    assert opens == [None, None]
+
+
+def test_a_version_that_is_there_is_opened_when_it_is_asked_for_something(
+    tmp_path: Path, opens: list[int | None]
+) -> None:
+    write(tmp_path, 1)
+    write(tmp_path, 2)
+    found = snapshot_of(str(tmp_path), 0)
+    assert (found.version, opens) == (0, [])
+    assert found.fingerprint() is not None
+    assert opens == []
+    assert found.rows == 1
+    assert opens == [0]
+
+
+def test_a_table_that_was_made_again_is_another(tmp_path: Path) -> None:
+    table, backup = tmp_path / "t", tmp_path / "backup"
+    write(table, 1)
+    first = snapshot_of(str(table))
+    assert first.fingerprint() is not None
+    shutil.copytree(table, backup)
+    shutil.rmtree(table)
+    with pytest.raises(SourceError, match="there is no Delta table"):
+        snapshot_of(str(table))
+    with pytest.raises((SourceError, HistoryGone)):
+        snapshot_of(str(table), 0)
+    write(table, 1)
+    second = snapshot_of(str(table))
+    assert second.version == first.version == 0
+    assert second.table_id != first.table_id
+    assert second.fingerprint() != first.fingerprint()
+    shutil.rmtree(table)
+    shutil.copytree(backup, table)
+    assert snapshot_of(str(table)).table_id == first.table_id
+
+
+def test_versions_that_are_not_there(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    with pytest.raises(HistoryGone):
+        snapshot_of(str(tmp_path), 7)
+    with pytest.raises(SourceError, match="there is no Delta table"):
+        snapshot_of(str(tmp_path / "nothing"))
+
+
+def test_without_a_commit_of_its_own_a_version_is_read_each_time(tmp_path: Path) -> None:
+    """Delta deletes old commits that a checkpoint covers."""
+    write(tmp_path, 1)
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+    assert snapshot_of(str(tmp_path)).rows == 1
+    assert snapshot_of(str(tmp_path)) is not snapshot_of(str(tmp_path))
+
+
+def test_nothing_is_kept_where_there_is_no_room(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    FILES.allow(0)
+    assert snapshot_of(str(tmp_path)) is not snapshot_of(str(tmp_path))
