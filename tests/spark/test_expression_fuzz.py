@@ -41,7 +41,7 @@ ALL = [
     }
     for zone, ansi, loss in product(ZONES, ("true", "false"), ("true", "false"))
 ]
-EXPRESSIONS, BATCHES, ROWS = 150, 2, 6
+EXPRESSIONS, BATCHES, ROWS = 150, 1, 6
 
 BITS = {"t": 8, "s": 16, "i": 32, "l": 64}
 DECIMALS = {"d": (10, 2), "e": (20, 6), "w": (38, 0), "q": (38, 10), "z": (25, 12), "h": (38, 38)}

@@ -110,7 +110,7 @@ AGGREGATES = [
     "MIN(STRUCT(at AS at, x AS v)).v AS o", "CAST(SUM(d) AS DECIMAL(30,2)) AS wide",
 ]  # fmt: skip
 
-few = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+few = settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
