@@ -37,7 +37,6 @@ NEXT_STEPS: Mapping[str, str] = {
     "LATERAL": "Write it as a join with a grouped subquery.",
     "LIMIT": "Write ORDER BY before it, and a number behind it.",
     "NON_DETERMINISTIC": "Take it out, or put its value into a table.",
-    "NO_SOURCE": "Put the values into a table, and read that.",
     "PIVOT": "Write an aggregate with CASE WHEN for each column.",
     "PLAN_MISMATCH": "Write the query in simpler words; please report it too.",
     "QUERY_FORM": "Write the columns out, and read tables as they are now.",
