@@ -36,7 +36,10 @@ def _read(template: str) -> exp.Expr:
 
 def column(name: str, of: str | None = None) -> exp.Column:
     """A column by its name, or a field ``of`` a column that is a struct."""
-    return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(of, quoted=True) if of else None)
+    found = exp.Column(this=exp.Identifier(this=name, quoted=True))
+    if of:
+        found.set("table", exp.Identifier(this=of, quoted=True))
+    return found
 
 
 def columns(names: Iterable[str]) -> list[Named]:

@@ -263,9 +263,11 @@ class ArrowFrame:
     @property
     def batch(self) -> Rows:
         """The rows as expressions see them."""
-        table = self.table
-        columns = {name: whole(table.column(name)) for name in table.column_names}
-        return Rows(columns, table.num_rows, in_force(self._spark))
+        return Rows(self._columns, self.table.num_rows, in_force(self._spark))
+
+    @cached_property
+    def _columns(self) -> Mapping[str, pa.Array]:
+        return {name: whole(column) for name, column in zip(self.schema.names, self.table.columns, strict=True)}
 
     def value_of(self, node: exp.Expr) -> pa.Array:
         return self._values([node])[0]
