@@ -147,10 +147,10 @@ def test_vacuum_takes_no_lease_of_a_process_that_may_live(catalog: Catalog, url:
             assert others == set()
 
 
-def test_all_or_none_waits_and_then_says_for_whom(catalog: Catalog) -> None:
+def test_all_or_none_waits_and_then_says_for_whom(url: str, catalog: Catalog) -> None:
     said: list[str] = []
     patience = Patience(timedelta(0), said.append)
-    with Leases(catalog, ["v"]):
+    with another_process(url, "leave"):
         with (
             pytest.raises(BusyError, match="'v' is being changed or refreshed by process"),
             Leases(catalog, ["w", "v"], patience),
@@ -159,3 +159,17 @@ def test_all_or_none_waits_and_then_says_for_whom(catalog: Catalog) -> None:
         assert held(catalog) == ["v"], "it took nothing"
     with Leases(catalog, ["w", "v"], patience):
         assert held(catalog) == ["v", "w"]
+
+
+def test_nobody_waits_for_the_call_that_it_was_made_from(catalog: Catalog) -> None:
+    """A callback that changes what its own refresh is working on: it would wait for ever."""
+    said: list[str] = []
+    with (
+        Leases(catalog, ["v"]),
+        pytest.raises(BusyError, match="'v' is being changed or refreshed by the call that this one was made from"),
+        Leases(catalog, ["w", "v"], Patience(timedelta(hours=1), said.append)),
+    ):
+        pass
+    assert said == []
+    with Leases(catalog, ["v"], Patience(timedelta(0), said.append)):
+        assert held(catalog) == ["v"]

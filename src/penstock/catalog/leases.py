@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta, timezone
 
@@ -35,6 +36,9 @@ _LOOK_AGAIN = 0.1
 """Seconds between two looks at a lease that is waited for."""
 
 _log = logging.getLogger("penstock")
+
+_callers: ContextVar[frozenset[str]] = ContextVar("callers", default=frozenset())
+"""The owners that what runs here is called from. A callback that waited for one of them would wait for itself."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,11 @@ class Leases:
             held = {}
         self._thread = threading.Thread(target=self._prolong, name="penstock-leases", daemon=True)
         self._thread.start()
+        _callers.set(_callers.get() | {self._owner})
         return set(held)
 
     def __exit__(self, *problem: object) -> None:
+        _callers.set(_callers.get() - {self._owner})
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -147,6 +153,11 @@ class Leases:
         told = False
         while held:
             node, row = next(iter(held.items()))
+            if row["owner"] in _callers.get():
+                raise BusyError(
+                    f"{patience.names(node)!r} is being changed or refreshed by the call that this one was made from, "
+                    "so it cannot wait for it. Make this call when that one has returned."
+                )
             who = f"process {row['pid']} on {row['host']}"
             if time.monotonic() >= until:
                 raise BusyError(
