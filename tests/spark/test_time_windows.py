@@ -13,6 +13,7 @@ from penstock.engine.definition import relation_schema
 from penstock.engine.faithful import is_faithful
 from penstock.errors import SqlError
 from penstock.sql import event_time
+from penstock.sql.window_start import WindowStart
 
 GAP = "INTERVAL 5 SECONDS"
 VIEWS = {
@@ -139,9 +140,9 @@ def test_windows_are_compared_with_those_of_spark(
     query = f"SELECT window(at, {lengths}) AS w, window(at, {lengths}).end AS e, COUNT(*) AS n FROM t GROUP BY 1, 2"
     schemas = {"t": relation_schema(windows._catalog.world(), "t")}
     assert is_faithful(windows.spark, query, schemas)
-    start, later = event_time._start, event_time._later
+    start, later = WindowStart.of, event_time._later
     with monkeypatch.context() as wrong:
-        wrong.setattr(event_time, "_start", lambda at, width, offset=0: start(at, width, offset + 1))
+        wrong.setattr(WindowStart, "of", lambda at, width, offset=0: start(at, width, offset + 1))
         assert not is_faithful(windows.spark, query, schemas)
     with monkeypatch.context() as wrong:
         wrong.setattr(event_time, "_later", lambda time, micros: later(time, micros + (micros > 0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SqlError
+from penstock.sql.dialect import SparkSql
 from penstock.sql.query import parse_query, spark_text
 
 SECOND = 1_000_000
@@ -110,4 +111,4 @@ def test_the_tree_and_the_text_agree() -> None:
     query = (
         "SELECT TUMBLE_START(ts, INTERVAL '1 second') AS s, MAX(p) AS m FROM t GROUP BY TUMBLE(ts, INTERVAL '1 second')"
     )
-    assert parse_query(query).sql(dialect="spark") == spark_text(query)
+    assert parse_query(query).sql(dialect=SparkSql) == spark_text(query)

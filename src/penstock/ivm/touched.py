@@ -29,6 +29,7 @@ from penstock.plan.operators import (
     SidedJoin,
     column,
 )
+from penstock.sql.window_start import WindowStart
 
 _UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _WIDTHS = {"MINUTE": "30 MINUTE", "HOUR": "4 HOUR", "QUARTER": "6 MONTH"}
@@ -231,8 +232,9 @@ def place_of(expression: exp.Expr, *, utc: bool) -> Place | None:
         case exp.TimestampTrunc(this=exp.Column() as at, unit=unit) if str(unit).upper() in _EXACT:
             length = _EXACT[str(unit).upper()]
             return Place(at.name, length) if utc or length <= _EXACT["SECOND"] else None
-    tumble = _tumble(expression)
-    return Place(tumble[0], tumble[1], local=utc) if tumble else None
+        case WindowStart(this=exp.Column() as at) if not expression.args.get("offset"):
+            return Place(at.name, expression.width, local=utc)
+    return None
 
 
 def sought(
@@ -330,17 +332,6 @@ def _comparable(kind: str, other: pa.DataType) -> bool:
     return False
 
 
-def _tumble(expression: exp.Expr) -> tuple[str, int] | None:
-    """The column and the width, in microseconds, of windows of time that a key is the beginning of."""
-    match expression:
-        case exp.TimestampAdd(
-            this=exp.Column() as at,
-            expression=exp.Neg(this=exp.Anonymous(expressions=[exp.UnixMicros(this=exp.Cast(this=time)), width])),
-        ) if time == at and isinstance(width, exp.Literal):
-            return at.name, int(width.this)
-    return None
-
-
 def span_of(expression: exp.Expr) -> Span | None:
     """The column that a key is, or is cut from; more than the unit's width, since clocks are turned back."""
     match expression:
@@ -350,5 +341,6 @@ def span_of(expression: exp.Expr) -> Span | None:
             return Span(at.name, _WIDTHS.get(str(unit).upper(), f"2 {str(unit).upper()}"))
         case exp.Cast(this=exp.Column() as at, to=kind) if kind.this == exp.DataType.Type.DATE:
             return Span(at.name, "2 DAY")
-    tumble = _tumble(expression)
-    return Span(tumble[0], f"{2 * tumble[1]} MICROSECOND") if tumble else None
+        case WindowStart(this=exp.Column() as at):
+            return Span(at.name, f"{2 * expression.width} MICROSECOND")
+    return None

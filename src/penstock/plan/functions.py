@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.sql.dialect import SparkSql
 from penstock.sql.lexer import tokenize
 
 AGGREGATES = frozenset(
@@ -127,7 +128,7 @@ def function_name(node: exp.Expr) -> str | None:
     """
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower()
-    tokens = tokenize(node.sql(dialect="spark", comments=False))
+    tokens = tokenize(node.sql(dialect=SparkSql, comments=False))
     if len(tokens) == 1 and tokens[0].kind == "word":  # CURRENT_DATE and its like need no brackets
         return tokens[0].text.lower()
     is_call = len(tokens) > 2 and tokens[0].kind == "word" and tokens[1].upper == "(" and tokens[-1].upper == ")"

@@ -14,6 +14,7 @@ from sqlglot.transforms import eliminate_distinct_on, preprocess, unnest_to_expl
 
 from penstock.sql.calls import CallParser
 from penstock.sql.precedence import SparkParser, with_brackets
+from penstock.sql.window_start import WindowStart
 
 _VERBATIM = (
     "LOG", "LOG2", "LOG10", "INSTR", "DATE_SUB", "SPACE", "TO_UNIX_TIMESTAMP", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP",
@@ -132,6 +133,7 @@ class SparkSql(Spark):
             exp.NullSafeEQ: lambda self, e: self.binary(e, "<=>"),
             exp.BitwiseLeftShift: lambda self, e: self.binary(e, "<<"),
             exp.BitwiseRightShift: lambda self, e: self.binary(e, ">>"),
+            WindowStart: lambda self, e: self.sql(e.spelled),
         }
 
         def preprocess(self, expression: exp.Expr) -> exp.Expr:

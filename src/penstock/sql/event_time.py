@@ -22,6 +22,7 @@ from penstock.errors import SqlError
 from penstock.sql.dialect import SparkSql
 from penstock.sql.intervals import microseconds
 from penstock.sql.rewriting import Rewriting, composed, operands, read
+from penstock.sql.window_start import WindowStart
 
 _TUMBLES = ("TUMBLE", "TUMBLE_START", "TUMBLE_END")
 _HOPS = ("HOP", "HOP_START", "HOP_END")
@@ -57,7 +58,7 @@ def rewrite_event_time(rewriting: Rewriting) -> None:
 
     >>> from penstock.sql.query import parse_query
     >>> q = parse_query("SELECT FIRST_VALUE(p) AS o FROM t GROUP BY TUMBLE(ts, INTERVAL 1 SECOND)")
-    >>> print(q.sql(dialect="spark").split(" FROM ")[0])
+    >>> print(q.sql(dialect=SparkSql).split(" FROM ")[0])
     SELECT MIN(STRUCT(ts AS at, p AS value)).value AS o
     """
     for select in rewriting.find(exp.Select):
@@ -162,7 +163,7 @@ def _name_fields(select: exp.Select) -> None:
 
 def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
     """Spark's ``window`` in a query that groups: TUMBLE or HOP, and a struct of start and end where both are seen."""
-    if len({", ".join(e.sql(dialect="spark") for e in window.expressions) for window in windows}) != 1:
+    if len({", ".join(e.sql(dialect=SparkSql) for e in window.expressions) for window in windows}) != 1:
         return  # none, or what Spark itself refuses
     if not windows[0].expressions or any(window.find_ancestor(exp.Where) for window in windows):
         return  # in WHERE, it stands for other rows than in GROUP BY
@@ -175,7 +176,7 @@ def _as_structs(select: exp.Select, windows: list[exp.Anonymous]) -> None:
     if slide is None or offset is None or not 0 < slide <= size or offset >= slide or size > _MOST_WINDOWS * slide:
         return
     if slide == size:
-        start = _start(at, slide, offset)
+        start: exp.Expr = WindowStart.of(at, slide, offset)
         timed = exp.Not(this=exp.Is(this=at.copy(), expression=exp.Null()))
         timed.meta[_ADDED] = True
         select.where(timed, copy=False)
@@ -242,7 +243,7 @@ def _hops(at: exp.Expr, slide: int, size: int, offset: int = 0) -> list[exp.Expr
     count = -(-size // slide)
     if count > _MOST_WINDOWS:
         raise SqlError(f"HOP with {count} windows for each row: {_MOST_WINDOWS} are the most")
-    first = _start(at, slide, offset)
+    first = WindowStart.of(at, slide, offset)
     starts = [_later(first, -slide * number) for number in range(count)]
     if size % slide:  # the earliest of them may have ended
         starts[-1] = composed("IF(y > x, s, NULL)", x=at, s=starts[-1], y=_later(starts[-1], size))
@@ -270,13 +271,13 @@ def _order_by_event_time(rewriting: Rewriting, select: exp.Select, window: exp.A
             if _name(window) in _OF_SPARK:  # whose other ways to say first and last are left to Spark
                 continue
             raise SqlError(
-                f"{node.sql(dialect='spark')}: in a GROUP BY with TUMBLE, FIRST_VALUE and LAST_VALUE take one "
+                f"{node.sql(dialect=SparkSql)}: in a GROUP BY with TUMBLE, FIRST_VALUE and LAST_VALUE take one "
                 "argument and nothing more"
             )
         extreme = exp.Min if isinstance(node, (exp.FirstValue, exp.First)) else exp.Max
         at, (value,) = operands(window, window.expressions)[0], operands(node, [node.this])
         picked = exp.Dot(this=extreme(this=pair("at", at, value)), expression=exp.to_identifier("value"))
-        rewriting.replace(node, picked, name=read(node).sql(dialect="spark"))
+        rewriting.replace(node, picked, name=read(node).sql(dialect=SparkSql))
 
 
 def pair(name: str, by: exp.Expr, value: exp.Expr) -> exp.Expr:
@@ -293,14 +294,8 @@ def _window_bound(node: exp.Anonymous) -> exp.Expr:
     if len(node.expressions) != 2:
         raise SqlError(f"{_name(node)} takes a timestamp and an interval: {_name(node)}(ts, INTERVAL '1 minute')")
     width = _width(node, node.expressions[1])
-    start = _start(operands(node, node.expressions)[0], width)
+    start = WindowStart.of(operands(node, node.expressions)[0], width)
     return start if _name(node) != "TUMBLE_END" else _later(start, width)
-
-
-def _start(at: exp.Expr, width: int, offset: int = 0) -> exp.Expr:
-    """The start of the latest window of the width, counted from the Unix epoch, that holds a time."""
-    micros = "UNIX_MICROS(CAST(x AS TIMESTAMP))" + (f" - {offset}" if offset else "")
-    return composed(f"TIMESTAMPADD(MICROSECOND, -PMOD({micros}, {width}), x)", x=at)
 
 
 def _later(time: exp.Expr, micros: int) -> exp.Expr:
@@ -317,11 +312,11 @@ def _length(e: exp.Expr) -> int | None:
 
 
 def _width(node: exp.Anonymous, interval: exp.Expr) -> int:
-    text = interval.sql(dialect="spark") if isinstance(interval, exp.Interval) else ""
+    text = interval.sql(dialect=SparkSql) if isinstance(interval, exp.Interval) else ""
     total = microseconds(text.removeprefix("INTERVAL"))
     if not total:
         raise SqlError(
             f"{_name(node)} needs an interval of fixed length, such as INTERVAL '1 minute', "
-            f"not {interval.sql(dialect='spark')}"
+            f"not {interval.sql(dialect=SparkSql)}"
         )
     return total

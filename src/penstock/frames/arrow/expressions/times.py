@@ -27,6 +27,7 @@ from penstock.frames.arrow.expressions.types import DIGITS, Value
 from penstock.frames.arrow.expressions.values import TIME, Rows, check_arguments, column, function, rule, spread, value
 from penstock.frames.arrow.groups import Numbers
 from penstock.frames.frame import NotHere
+from penstock.sql.window_start import WindowStart
 
 DAYS = (pa.int8(), pa.int16(), pa.int32())
 """Types of numbers of days."""
@@ -105,6 +106,11 @@ def _added(node: exp.TimestampAdd, rows: Rows) -> Value:
         found = as_moment(found, rows)
     amount, absent = _whole(by)
     return later(found, _amounts(unit_of(node, rows), amount), absent, rows)
+
+
+@rule(WindowStart, reads=("this", "width", "offset"))
+def _window_start(node: WindowStart, rows: Rows) -> Value:
+    return value(node.spelled, rows)
 
 
 def _whole(found: pa.Array) -> tuple[Numbers, Numbers]:
