@@ -26,6 +26,7 @@ from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
 from penstock.sql import statements as s
 from penstock.storage.locations import local_path
+from penstock.vocabulary import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -275,7 +276,7 @@ class Database:
         query: str,
         *,
         refresh: str = "MANUAL",
-        policy: str = "AUTO",
+        policy: str = Policy.AUTO,
         target_lag: str | None = None,
         initialize: bool = True,
         comment: str | None = None,
@@ -294,7 +295,7 @@ class Database:
     ) -> Report | None:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
         self._check_open(to_change=True)
-        check_options(refresh, policy, target_lag)
+        chosen = check_options(refresh, policy, target_lag)
         options = s.Options(
             choice("consistency", consistency), choice("schedule_policy", schedule_policy),
             *emission(emit, emit_every), length("allow_lateness", allow_lateness),
@@ -302,7 +303,7 @@ class Database:
         return self._engine.views.create(
             s.CreateView(
                 query, plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
-                tuple((properties or {}).items()), refresh.upper(), policy.upper(), initialize,
+                tuple((properties or {}).items()), refresh.upper(), chosen, initialize,
                 s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets), options,
             )
         )  # fmt: skip
@@ -317,16 +318,18 @@ class Database:
         schedule_policy: str | None = None,
     ) -> None:
         """Change when or how a view is refreshed."""
-        self._alter(s.AlterView("", name, policy, refresh, consistency, schedule_policy))
+        self._check_open(to_change=True)
+        chosen = check_options(refresh or "MANUAL", policy or Policy.AUTO, None)
+        self._alter(s.AlterView("", name, chosen if policy else None, refresh, consistency, schedule_policy))
 
     def _alter(self, change: s.AlterView) -> str | None:
         """Do it; gives a remark when it has no effect."""
         self._check_open(to_change=True)
-        check_options(change.refresh or "MANUAL", change.policy or "AUTO", None)
+        check_options(change.refresh or "MANUAL", change.policy or Policy.AUTO, None)
         consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
         self._catalog.world().view_key(change.name)
         if change.policy is not None:
-            self._engine.views.set_policy(change.name, change.policy.upper())
+            self._engine.views.set_policy(change.name, change.policy)
         if consistency is None and schedule is None:
             return None
         return self._engine.views.set_options(change.name, consistency=consistency, schedule=schedule)

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.bench import bars, comparison, on_driver
 from penstock.bench.contenders import Insisting
-from penstock.bench.measure import Action, Cell, Driven, Goal, Result, at_least, at_most
+from penstock.bench.measure import Cell, Driven, Goal, Recorded, Result, at_least, at_most
 from penstock.bench.report import filled, markdown, remarks, sheet, summary
 from penstock.bench.run import save, saved
 from penstock.errors import PenstockError
@@ -21,7 +21,7 @@ def result(full: float = 4.0, goal: float = 3.0) -> Result:
     """Penstock takes one second, recomputation as many as given."""
     cell = Cell(
         "bars", 1_000, 10, 2, {"penstock": [1.0, 1.0, 2.0], "full": [full, full, full]},
-        [Action("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Action("b", "FULL", None, "CHEAPER", 3)], 5,
+        [Recorded("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Recorded("b", "FULL", None, "CHEAPER", 3)], 5,
         {"penstock": {"python": 2**30, "java": 2**30}},
     )  # fmt: skip
     goals = [at_least("times as fast", cell.ratio("full"), goal, "bars"), at_most("GiB", 2.0, 6)]

@@ -7,6 +7,7 @@ import pytest
 from penstock.errors import SqlError
 from penstock.sql import statements as s
 from penstock.sql.parser import parse
+from penstock.vocabulary import Policy
 
 
 def view(text: str) -> s.CreateView:
@@ -128,7 +129,7 @@ def test_or_replace_and_if_not_exists_exclude_each_other() -> None:
         parse("CREATE OR REPLACE MATERIALIZED VIEW IF NOT EXISTS v AS SELECT a FROM t")
 
 
-@pytest.mark.parametrize("policy", s.POLICIES)
+@pytest.mark.parametrize("policy", list(Policy))
 def test_policies(policy: str) -> None:
     assert view(f"CREATE MATERIALIZED VIEW v AS SELECT a FROM t REFRESH POLICY {policy}").policy == policy
 

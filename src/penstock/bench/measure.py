@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+from penstock.vocabulary import Action, Reason, Strategy
+
 Item = TypeVar("Item")
 
 PENSTOCK, FULL, ALWAYS, MERGE, PIPELINES, DUCKDB = "penstock", "full", "always", "merge", "pipelines", "duckdb"
@@ -35,13 +37,13 @@ def rotated(items: Sequence[Item], turn: int) -> list[Item]:
 
 
 @dataclass(frozen=True)
-class Action:
+class Recorded:
     """What Penstock recorded of one view, and in how many of the measured refreshes."""
 
     view: str
-    action: str
-    strategy: str | None
-    reason: str
+    action: Action
+    strategy: Strategy | None
+    reason: Reason
     times: int = 1
 
 
@@ -66,7 +68,7 @@ class Cell:
     """Rows of the tables that each change touched."""
     views: int
     seconds: dict[str, list[float]]
-    actions: list[Action] = field(default_factory=list)
+    actions: list[Recorded] = field(default_factory=list)
     jobs: int | None = None
     """Spark jobs of the last refresh by Penstock."""
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -96,7 +98,7 @@ class Cell:
     def chose_well(self, tolerance: float = 1.15) -> bool | None:
         """Whether AUTO took the faster way, or one that is hardly slower; None when one of the two was not measured.
 
-        >>> full = [Action("v", "FULL", "OVERWRITE", "CHEAPER")]
+        >>> full = [Recorded("v", Action.FULL, Strategy.OVERWRITE, Reason.CHEAPER)]
         >>> Cell("c", 1, 1, 1, {"always": [1.0], "full": [4.0]}, full).chose_well()
         False
         >>> Cell("c", 1, 1, 1, {"always": [4.1], "full": [4.0]}, full).chose_well()
@@ -118,7 +120,7 @@ class Cell:
     @property
     def recomputed(self) -> int:
         """How many refreshes of a view were not incremental although something had changed."""
-        return sum(a.times for a in self.actions if a.action not in ("INCREMENTAL", "NO_DATA"))
+        return sum(a.times for a in self.actions if a.action not in (Action.INCREMENTAL, Action.NO_DATA))
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Result:
     def from_document(cls, document: dict[str, Any]) -> Result:
         cells = [
             Cell(**{k: v for k, v in cell.items() if k not in ("median", "ratio", "actions", "driven")},
-                 actions=[Action(**action) for action in cell["actions"]],
+                 actions=[Recorded(**action) for action in cell["actions"]],
                  driven=[Driven(**driven) for driven in cell.get("driven", ())])
             for cell in document["cells"]
         ]  # fmt: skip

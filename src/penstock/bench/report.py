@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.bench.measure import FULL, PENSTOCK, TITLES, Action, Cell, Goal, Result
+from penstock.bench.measure import FULL, PENSTOCK, TITLES, Cell, Goal, Recorded, Result
 from penstock.errors import WarehouseError
+from penstock.vocabulary import Action
 
 _SIGNS = {">=": "at least", "<=": "at most"}
 
@@ -73,17 +74,17 @@ def memory_text(peak: int | None) -> str:
     return "-" if peak is None else f"{peak / 2**30:.1f} GiB"
 
 
-def actions_text(actions: Sequence[Action]) -> str:
+def actions_text(actions: Sequence[Recorded]) -> str:
     """The actions with the strategies that carried them out; of what was not incremental also the reasons.
 
-    >>> actions_text([Action("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Action("b", "FULL", None, "CHEAPER", 1)])
+    >>> actions_text([Recorded("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Recorded("b", "FULL", None, "CHEAPER", 1)])
     '3 INCREMENTAL (APPEND), 1 FULL (CHEAPER)'
     """
     counts: Counter[str] = Counter()
     details: dict[str, list[str]] = {}
     for action in actions:
         counts[action.action] += action.times
-        ordinary = action.action in ("INCREMENTAL", "NO_DATA")
+        ordinary = action.action in (Action.INCREMENTAL, Action.NO_DATA)
         detail = (action.strategy or "") if ordinary else action.reason
         if detail and detail not in details.setdefault(action.action, []):
             details[action.action].append(detail)
@@ -121,7 +122,7 @@ def remarks(result: Result) -> list[str]:
     notes = list(dict.fromkeys(note for cell in result.cells for note in cell.notes))
     said += [f"{note}." for note in notes if not any(later != note and later.startswith(note) for later in notes)]
     for cell in result.cells:
-        full = [a for a in cell.actions if a.action not in ("INCREMENTAL", "NO_DATA")]
+        full = [a for a in cell.actions if a.action not in (Action.INCREMENTAL, Action.NO_DATA)]
         if full:
             views = ", ".join(sorted({f"{a.view} ({a.action}, {a.reason})" for a in full}))
             said.append(f"{cell.case}: recomputed by Penstock itself: {views}.")

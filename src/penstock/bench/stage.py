@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.bench.contenders import Contender, GaveUp, Penstock, Recomputation
-from penstock.bench.measure import TITLES, Action, Cell, Driven, rotated
+from penstock.bench.measure import TITLES, Cell, Driven, Recorded, rotated
 from penstock.bench.memory import Peaks
 from penstock.bench.session import Sparks
 from penstock.bench.tables import table_paths
 from penstock.errors import InternalError
+from penstock.vocabulary import Action, Reason, Strategy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -218,7 +219,7 @@ class _Sheet:
     """What is noted down of one case."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    actions: Counter[tuple[str, str, str | None, str]] = field(default_factory=Counter)
+    actions: Counter[tuple[str, Action, Strategy | None, Reason]] = field(default_factory=Counter)
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     jobs: int | None = None
     changed: int = 0
@@ -240,10 +241,10 @@ class _Sheet:
         if isinstance(runner, Penstock):
             self.jobs = runner.jobs()
             self.actions.update((v.name, v.action, v.strategy, v.reason) for v in runner.report.values())
-            self.maintained += [v for v in runner.report.values() if v.action == "INCREMENTAL"]
+            self.maintained += [v for v in runner.report.values() if v.action == Action.INCREMENTAL]
 
-    def recorded(self) -> list[Action]:
-        return [Action(*what, times) for what, times in sorted(self.actions.items(), key=repr)]
+    def recorded(self) -> list[Recorded]:
+        return [Recorded(*what, times) for what, times in sorted(self.actions.items(), key=repr)]
 
     def driven(self) -> list[Driven]:
         views: dict[str, list[ViewReport]] = {}

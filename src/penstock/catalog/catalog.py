@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
@@ -37,6 +37,7 @@ from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
 from penstock.sql.times import in_utc
+from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, Word
 
 _LOCATION = "location"
 """Kept beside the settings: where the warehouse is that has the catalog in it."""
@@ -103,10 +104,14 @@ class Catalog:
     def past_work(self, view: str, limit: int) -> list[PastWork]:
         """What maintaining and recomputing a view took, newest first; what did nothing does not count."""
         columns = t.history.c.action, t.history.c.strategy, t.history.c.seconds, t.history.c.details
-        done = (t.history.c.view == view, t.history.c.action.in_(("INCREMENTAL", "FULL")))
+        done = (t.history.c.view == view, t.history.c.action.in_((Action.INCREMENTAL, Action.FULL)))
         query = select(*columns).where(*done).order_by(t.history.c.id.desc()).limit(limit)
         with self.transaction(writes=False) as connection:
-            return [PastWork(*row[:3], row[3] or {}) for row in connection.execute(query)]
+            rows = connection.execute(query).all()
+        return [
+            PastWork(Action(action), None if strategy is None else Strategy.recorded(strategy), seconds, details or {})
+            for action, strategy, seconds, details in rows
+        ]
 
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""
@@ -115,7 +120,11 @@ class Catalog:
             back = t.epochs.alias()  # between it and the epoch that it went back to, nothing counts any more
             between = (t.epochs.c.id < back.c.id, t.epochs.c.id > back.c.restored)
             undone = select(t.epochs.c.id).join(back, and_(*between))
-            saw = (t.history.c.status == "SUCCEEDED", t.history.c.action != "SKIP", t.history.c.epoch.not_in(undone))
+            saw = (
+                t.history.c.status == Status.SUCCEEDED,
+                t.history.c.action != Action.SKIP,
+                t.history.c.epoch.not_in(undone),
+            )
             newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
@@ -206,7 +215,7 @@ class Catalog:
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
 
-    def set_policy(self, view: ViewRecord, policy: str) -> None:
+    def set_policy(self, view: ViewRecord, policy: Policy) -> None:
         """Change the policy of just this view, not of one that has replaced it meanwhile."""
         with self.transaction(writes=True) as connection:
             if read_world(connection).views.get(view.key) != view:
@@ -285,8 +294,9 @@ def read_world(connection: Connection) -> World:
     views = {
         row["key"]: ViewRecord(
             row["key"], row["name"], row["query"], tuple(tuple(c) for c in row["columns"]), row["comment"],
-            row["properties"], row["refresh"], row["policy"], tuple(row["reads"]), tuple(members[row["key"]]),
-            row["reason_code"], row["reason"], row["created_at"], Options(**(row["options"] or {})),
+            row["properties"], row["refresh"], Policy.recorded(row["policy"]), tuple(row["reads"]),
+            tuple(members[row["key"]]), Reason.recorded(row["reason_code"]) if row["reason_code"] else None,
+            row["reason"], row["created_at"], Options(**(row["options"] or {})),
         )
         for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
     }  # fmt: skip
@@ -339,7 +349,13 @@ def _history(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])
-    return HistoryRecord(**fields)
+    return HistoryRecord(**{**fields, **_words(fields)})
+
+
+def _words(row: Mapping[str, Any]) -> dict[str, Word | None]:
+    """What a row says in words that may be those of another version."""
+    kinds: dict[str, type[Word]] = {"status": Status, "action": Action, "strategy": Strategy, "reason": Reason}
+    return {name: None if row[name] is None else kind.recorded(row[name]) for name, kind in kinds.items()}
 
 
 def _listed(names: list[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 from penstock.graph import Dag
 from penstock.sql.statements import USUAL, Options, Watermark
+from penstock.vocabulary import Action, Policy, Reason, Status, Strategy
 
 LATE = "_late"
 """Behind the name of a view: the rows that came too late for it."""
@@ -87,12 +88,12 @@ class ViewRecord:
     comment: str | None
     properties: Mapping[str, str]
     refresh: str
-    policy: str
+    policy: Policy
     reads: tuple[str, ...]
     """Keys of the tables and views that the query names."""
     nodes: tuple[str, ...]
     """The view's nodes, inputs before readers, the view's own last; hidden ones may belong to other views too."""
-    reason_code: str | None
+    reason_code: Reason | None
     reason: str | None
     """Why the view is not maintained incrementally, if it is not."""
     created_at: datetime
@@ -118,10 +119,10 @@ class Frontier:
 class HistoryRecord:
     epoch: int
     view: str
-    status: str
-    action: str
-    strategy: str | None
-    reason: str
+    status: Status
+    action: Action
+    strategy: Strategy | None
+    reason: Reason
     rows_inserted: int
     rows_deleted: int
     seconds: float
@@ -134,8 +135,8 @@ class HistoryRecord:
 class PastWork(NamedTuple):
     """What of a history record the next refresh is weighed by."""
 
-    action: str
-    strategy: str | None
+    action: Action
+    strategy: Strategy | None
     seconds: float
     details: Mapping[str, Any]
 

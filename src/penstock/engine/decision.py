@@ -15,6 +15,7 @@ from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import columns_by_name, physical_names
+from penstock.vocabulary import Action, Reason
 
 
 class Decision:
@@ -27,7 +28,7 @@ class Decision:
         self._plans: dict[str, Maintained | None] = {}
         self.weighing = Weighing(catalog, world, relations, self.maintained)
 
-    def decide(self, node: NodeRecord, recompute: bool, renewed: str | None = None) -> Step:
+    def decide(self, node: NodeRecord, recompute: bool, renewed: Reason | None = None) -> Step:
         """The action, before any row is read. INCREMENTAL may still turn out to be NO_DATA.
 
         ``renewed`` is the reason why the node is planned in another way from this epoch on, if it is.
@@ -35,38 +36,38 @@ class Decision:
         frontier = self._world.frontiers.get(node.name, {})
         since = {name: f.version for name, f in frontier.items() if f.direct}
 
-        def step(action: str, reason: str) -> Step:
+        def step(action: Action, reason: Reason) -> Step:
             # A node that is left as it is needs no plan, and most nodes of a large graph are.
-            return Step(node, action, reason, None if action == "NO_DATA" else self.maintained(node), since)
+            return Step(node, action, reason, None if action == Action.NO_DATA else self.maintained(node), since)
 
         if node.version is None:
-            return step("FULL", "INITIAL")
+            return step(Action.FULL, Reason.INITIAL)
         if renewed is not None:
-            return step("REINITIALIZE", renewed)
+            return step(Action.REINITIALIZE, renewed)
         if recompute and not node.details.get("late"):  # which rows came late cannot be told any more
-            return step("FULL", "REQUESTED")
+            return step(Action.FULL, Reason.REQUESTED)
         for name in node.inputs:
             after = self._relations[name].after
             assert after is not None
             known = frontier.get(name)
             if known is None or known.table_id != after.table_id or known.version > after.version:
-                return step("REINITIALIZE", "SOURCE_REPLACED")
+                return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED)
             if known.fingerprint is not None:
                 found = after.fingerprint(known.version)
                 if found is None and node.details.get("late"):  # what is known to be late stays so
                     continue
                 if found != known.fingerprint:
-                    return step("REINITIALIZE", "SOURCE_REPLACED" if found else "HISTORY_GONE")
+                    return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED if found else Reason.HISTORY_GONE)
             if self._columns_replaced(node, name, known.version, after):
-                return step("REINITIALIZE", "SOURCE_REPLACED")
-        if node.details.get("reason_code") == "POLICY_FULL":
-            return step("FULL", "POLICY_FULL")
+                return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED)
+        if node.details.get("reason_code") == Reason.POLICY_FULL:
+            return step(Action.FULL, Reason.POLICY_FULL)
         waits = self.released(node)
         if all(self._unchanged(name, since[name]) for name in node.inputs) and not waits:
-            return step("NO_DATA", "NO_CHANGE")
+            return step(Action.NO_DATA, Reason.NO_CHANGE)
         if self.maintained(node) is None:
-            return step("FULL", str(node.details["reason_code"]))
-        chosen = step("INCREMENTAL", "CHANGED")
+            return step(Action.FULL, Reason.recorded(node.details["reason_code"]))
+        chosen = step(Action.INCREMENTAL, Reason.CHANGED)
         self.weighing.weigh(chosen)
         return chosen
 

@@ -34,6 +34,7 @@ from penstock.sql.query import lost_names, parse_query, parse_written, spark_tex
 from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import schema_of
+from penstock.vocabulary import Policy, Reason
 
 _SOME_WATERMARK = 9_000_000_000_000_000
 """Any moment stands for the watermark where two readings of a query are compared."""
@@ -234,8 +235,8 @@ def _plan_nodes(
     wanted = StructType([StructField(f.name, f.dataType, True, {"comment": c} if c else {}) for f, c in columns])
     key = statement.name.lower()
     changing = non_deterministic(parse_query(statement.query))
-    if statement.policy == "FULL":
-        problem = Unsupported("POLICY_FULL", "the policy FULL")
+    if statement.policy == Policy.FULL:
+        problem = Unsupported(Reason.POLICY_FULL, "the policy FULL")
         return (_query_node(statement, key, schemas, wanted, locate, problem),), problem
     if changing is not None:
         raise DefinitionError(
@@ -254,10 +255,10 @@ def _plan_nodes(
             lambda plans: typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
         )
         if not is_faithful(spark, emission.at(text, _SOME_WATERMARK), schemas):
-            raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
+            raise Unsupported(Reason.PLAN_MISMATCH, "a query that Spark reads differently")
         return nodes, None
     except Unsupported as problem:
-        if statement.policy == "INCREMENTAL STRICT":
+        if statement.policy == Policy.INCREMENTAL_STRICT:
             raise NotIncrementalError(
                 f"view {statement.name!r} cannot be maintained incrementally: {problem.construct} has no incremental "
                 f"rule ({problem.code}). Rewrite the query, or choose REFRESH POLICY AUTO.",
@@ -269,7 +270,7 @@ def _plan_nodes(
 def _check_nothing_lost(query: str, schemas: Mapping[str, tuple[str, ...]]) -> None:
     lost = lost_names(query, {name.lower() for names in schemas.values() for name in names})
     if lost:
-        raise Unsupported("PLAN_MISMATCH", f"an argument that our parser passes over ({', '.join(lost)})")
+        raise Unsupported(Reason.PLAN_MISMATCH, f"an argument that our parser passes over ({', '.join(lost)})")
 
 
 def _check_windows(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) -> None:
@@ -279,9 +280,9 @@ def _check_windows(spark: SparkSession, query: str, schemas: Mapping[str, Struct
         return
     for name in [name for schema in schemas.values() for name in schema.names]:
         if name.lower() in ("window", "session_window"):
-            raise Unsupported("TIME_WINDOW", f"a window of time beside a column called {name}")
+            raise Unsupported(Reason.TIME_WINDOW, f"a window of time beside a column called {name}")
     if has_zoneless_windows(spark, query, schemas):
-        raise Unsupported("TIME_WINDOW", f"Spark's window of {times[0]}, which is a time without a zone")
+        raise Unsupported(Reason.TIME_WINDOW, f"Spark's window of {times[0]}, which is a time without a zone")
 
 
 def _check_names(plan: Plan, analysed: StructType) -> None:
@@ -289,7 +290,7 @@ def _check_names(plan: Plan, analysed: StructType) -> None:
     ours = [name.lower() for name, _ in plan.outputs]
     theirs = [name.lower() for name in analysed.names]
     if len(ours) != len(theirs) or any(a not in ("", b) for a, b in zip(ours, theirs, strict=True)):
-        raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
+        raise Unsupported(Reason.PLAN_MISMATCH, "a select list that Spark reads differently")
 
 
 def _query_node(

@@ -21,7 +21,7 @@ from penstock.engine.jobs import counting_jobs
 from penstock.engine.missing import lost, missing_file
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
-from penstock.engine.report import FAILED, SKIPPED, ViewReport
+from penstock.engine.report import ViewReport
 from penstock.engine.session import Spark
 from penstock.engine.side_by_side import Work, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
@@ -49,6 +49,7 @@ from penstock.storage.patch import places_in
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
 from penstock.storage.view_table import Shape, create_table, restore
+from penstock.vocabulary import Action, Reason, Status
 
 
 class Epoch:
@@ -142,7 +143,7 @@ class Epoch:
         if isinstance(step, ViewReport):
             result.reports[name] = _measured(step, clock, 0)
             return None
-        if step.action != "NO_DATA":
+        if step.action != Action.NO_DATA:
             return partial(self._work, step, clock, result)
         with running(clock):
             report = self._finished(step, result)
@@ -164,25 +165,29 @@ class Epoch:
         relation = self._relations[name]
         if name in request.held:
             relation.error = PenstockError(f"{self._world.display_name(name)!r} is being refreshed by another process")
-            return ViewReport(name, "SKIP", "HELD_BY_ANOTHER", status=SKIPPED)
+            return ViewReport(name, Action.SKIP, Reason.HELD_BY_ANOTHER, status=Status.SKIPPED)
         if name in request.waiting:
             relation.after, relation.in_memory = snapshot_of(node.path, node.version), True
-            return ViewReport(name, "SKIP", "NOT_DUE")
+            return ViewReport(name, Action.SKIP, Reason.NOT_DUE)
         broken = [self._relations[i] for i in node.inputs if self._relations[i].error is not None]
         if broken and broken[0].name in self._world.tables:
             return self._failed(relation, broken[0].error)
         if broken:
             relation.error = broken[0].error
             held = all(r.name in request.held for r in broken)
-            return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
+            return ViewReport(
+                name, Action.SKIP, Reason.HELD_BY_ANOTHER if held else Reason.UPSTREAM_FAILED, status=Status.SKIPPED
+            )
         if name in request.failing:
             return self._failed(relation, request.failing[name])
         try:
             self._watermarks.node(name, {read: self._decision.watermark(read, node) for read in node.inputs})
             if name in request.broken and node.version is not None and not node.details.get("late"):
-                return Step(node, "REINITIALIZE", "STATE_MISMATCH", self._decision.maintained(node), {})
+                return Step(node, Action.REINITIALIZE, Reason.STATE_MISMATCH, self._decision.maintained(node), {})
             if name in request.replayed:
-                return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
+                return Step(
+                    node, Action.INCREMENTAL, Reason.REPLAYED, self._decision.maintained(node), {}, replayed=True
+                )
             return self._decision.decide(node, name in request.recompute, request.renewed.get(name))
         except Exception as problem:
             return self._failed(relation, self._explained(problem, node))
@@ -226,14 +231,14 @@ class Epoch:
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
         relation.error = problem
-        action = step.action if step else "SKIP"
-        return ViewReport(relation.name, action, "ERROR", status=FAILED, error=str(problem))
+        action = step.action if step else Action.SKIP
+        return ViewReport(relation.name, action, Reason.ERROR, status=Status.FAILED, error=str(problem))
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 
     def _execute(self, step: Step) -> None:
         relation = self._relations[step.node.name]
-        if step.action == "NO_DATA":
+        if step.action == Action.NO_DATA:
             relation.after = snapshot_of(step.node.path, step.node.version)
             relation.in_memory = True
             return
@@ -246,14 +251,14 @@ class Epoch:
         if step.replayed:
             self._replay(step, relation)
             return
-        if step.action == "INCREMENTAL":
+        if step.action == Action.INCREMENTAL:
             try:
                 self._maintain(step, relation)
                 return
             except Exception as problem:
                 if missing_file(problem) is None:
                     raise
-                step.action, step.reason, step.applied = "REINITIALIZE", "HISTORY_GONE", None
+                step.action, step.reason, step.applied = Action.REINITIALIZE, Reason.HISTORY_GONE, None
                 relation.delta, relation.in_memory, relation.extent = None, False, NO_EXTENT
                 if step.node.details.get("late"):  # what is known to be late stays so; of the rest it cannot be told
                     relation.after, relation.in_memory = snapshot_of(step.node.path, step.node.version), True
@@ -264,13 +269,13 @@ class Epoch:
         assert step.maintained is not None
         context = self._context(step)
         if not any(context.changed(name) for name in step.node.inputs) and not self._decision.released(step.node):
-            step.action, step.reason = "NO_DATA", "NO_CHANGE"
+            step.action, step.reason = Action.NO_DATA, Reason.NO_CHANGE
             relation.after, relation.in_memory = snapshot_of(step.node.path, step.node.version), True
             return
         published = snapshot_of(step.node.path, step.node.version)
         change = step.maintained.delta(context, Pinned(spark=self._spark, snapshot=published))
         if change is None:  # the inputs changed in columns that the node does not read
-            step.action, step.reason = "NO_DATA", "NO_CHANGE"
+            step.action, step.reason = Action.NO_DATA, Reason.NO_CHANGE
             relation.after, relation.in_memory = published, True
             return
         step.inserted, step.deleted = totals(change)
@@ -376,7 +381,7 @@ class Epoch:
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
             result.publication.versions[name] = step.applied.version
-            if step.reason == "STATE_MISMATCH":
+            if step.reason == Reason.STATE_MISMATCH:
                 result.publication.mended.add(name)
         mark = self._watermarks.moved(name)
         if mark is not None:
@@ -402,6 +407,6 @@ def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:
     """The report with what the clock says."""
     report.seconds, report.phases, report.jobs = sum(clock.seconds.values()), clock.seconds, jobs
     report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written
-    report.by_spark = clock.by_spark if report.action == "INCREMENTAL" else []
+    report.by_spark = clock.by_spark if report.action == Action.INCREMENTAL else []
     report.wrote = clock.seconds.get("writing", 0.0)
     return report

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.vocabulary import Action
+
 STEP = 4.0
 """How many times as long, or as short, as believed one refresh may make its way look."""
 
@@ -32,12 +34,12 @@ REMEMBERED = 100
 class Measurement:
     """A refresh: the way it took, seconds, and the seconds that were expected before anything corrected them."""
 
-    action: str
+    action: Action
     seconds: float
     expected: float
 
     @classmethod
-    def of(cls, action: str, seconds: float, details: Mapping[str, Any]) -> Measurement | None:
+    def of(cls, action: Action, seconds: float, details: Mapping[str, Any]) -> Measurement | None:
         """From what the history keeps; None of a refresh that was not estimated.
 
         What the refresh stood in line for a processor is not its own.
@@ -106,10 +108,10 @@ def _bounded(seen: Measurement, least: float, most: float) -> Belief:
 class Measured:
     """What is believed of each way that was measured."""
 
-    beliefs: Mapping[str, Belief] = field(default_factory=dict)
+    beliefs: Mapping[Action, Belief] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, past: Iterable[tuple[str, float, Mapping[str, Any]]]) -> Measured:
+    def of(cls, past: Iterable[tuple[Action, float, Mapping[str, Any]]]) -> Measured:
         """From past refreshes, the newest first: action, seconds, and details with an ``estimate`` if there was one."""
         known = cls()
         for seen in reversed([Measurement.of(*refresh) for refresh in past]):
@@ -125,7 +127,7 @@ class Measured:
     def faded(self) -> Measured:
         return Measured({action: belief.faded() for action, belief in self.beliefs.items()})
 
-    def factor(self, action: str) -> float:
+    def factor(self, action: Action) -> float:
         """How far estimates were off. Of an action never measured: half as far as the other's, within a step.
 
         The machine may be slow for both; but the more often only the other was measured, the less that is believed.
@@ -137,9 +139,9 @@ class Measured:
 
     def incremental(self, expected: float) -> float:
         """Seconds for maintaining: those of last time, more or less as the change is larger or smaller."""
-        believed = self.beliefs.get("INCREMENTAL")
-        return believed.shifted(expected) if believed else expected * self.factor("INCREMENTAL")
+        believed = self.beliefs.get(Action.INCREMENTAL)
+        return believed.shifted(expected) if believed else expected * self.factor(Action.INCREMENTAL)
 
-    def longest_ago(self) -> tuple[str, int] | None:
+    def longest_ago(self) -> tuple[Action, int] | None:
         """The way that was not taken for longest, and for how many refreshes."""
         return max(((a, b.since) for a, b in self.beliefs.items() if b.since), key=lambda found: found[1], default=None)

@@ -19,6 +19,7 @@ from penstock.plan.operators import (
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import parse_query
 from penstock.sql.statements import AFTER_WATERMARK, Options
+from penstock.vocabulary import Reason
 
 
 def plan_nodes(
@@ -58,7 +59,7 @@ def _planned(
     gates, plan = without_late_rows(plan, lateness)
     plan = replace(plan, root=_with_ended(plan.root))
     if len(plan.outputs) != len(names):
-        raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
+        raise Unsupported(Reason.PLAN_MISMATCH, "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
     return (*gates, *split(Plan(plan.root, outputs), key, settings.text, dict(renamed)))
 

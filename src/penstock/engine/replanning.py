@@ -22,11 +22,7 @@ from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
 from penstock.frames.settings import Settings, under
 from penstock.plan import Unsupported
 from penstock.storage.reader import schema_of
-
-SCHEMA_CHANGED = "SCHEMA_CHANGED"
-"""A column that the view reads has another type, or is gone and the query holds without it."""
-PLAN_CHANGED = "PLAN_CHANGED"
-"""This version of Penstock maintains the query in another way."""
+from penstock.vocabulary import Reason
 
 
 @dataclass
@@ -35,7 +31,7 @@ class Renewal:
 
     world: World
     definitions: dict[str, Definition] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, Reason] = field(default_factory=dict)
     """The nodes that must be filled anew, with the reason."""
     failing: dict[str, PenstockError] = field(default_factory=dict)
     """The views whose query no longer holds."""
@@ -79,18 +75,18 @@ class Replanning:
 
     # -- whether ------------------------------------------------------------------------------------------------------
 
-    def _outdated(self, world: World, view: ViewRecord) -> str | None:
+    def _outdated(self, world: World, view: ViewRecord) -> Reason | None:
         """Why a view must be planned again; None if it need not be."""
         nodes = [world.nodes[name] for name in view.nodes]
         if any(self._differences(world, node) for node in nodes):
-            return SCHEMA_CHANGED
+            return Reason.SCHEMA_CHANGED
         if not any(node.details["incremental"] for node in nodes):
             return None
         try:
             plans = {plan.name: plan.fingerprint for plan in plans_of(world, view)}
         except (Unsupported, PenstockError):
-            return PLAN_CHANGED
-        return None if plans == {node.name: node.fingerprint for node in nodes} else PLAN_CHANGED
+            return Reason.PLAN_CHANGED
+        return None if plans == {node.name: node.fingerprint for node in nodes} else Reason.PLAN_CHANGED
 
     def _differences(self, world: World, node: NodeRecord) -> list[tuple[str, str, str | None]]:
         """The columns that a node reads and that are not what they were: relation, column, and its type now."""
@@ -116,7 +112,7 @@ class Replanning:
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 
-    def _renew(self, renewal: Renewal, view: ViewRecord, reason: str) -> None:
+    def _renew(self, renewal: Renewal, view: ViewRecord, reason: Reason) -> None:
         world = renewal.world
         try:
             session, settings = self._session(), Settings.recorded(world.nodes[view.key].details)

@@ -14,7 +14,7 @@ from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
-from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport
+from penstock.engine.report import Report, ViewReport
 from penstock.engine.sources import pinned
 from penstock.engine.steps import Request
 from penstock.engine.workplace import (
@@ -33,6 +33,7 @@ from penstock.graph import CycleError
 from penstock.sql.statements import CreateView, Placement
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.view_table import Shape, commit
+from penstock.vocabulary import Policy, Reason, Status
 
 
 class Views:
@@ -124,7 +125,7 @@ class Views:
             result = self._work.run(claimed.world(renewal.world), sources, leases, request)
             reports = hold_back(renewal.world, result, view_reports(renewal.world, result))
             _check_filled(view, reports, readers & renewal.definitions.keys())
-            done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
+            done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
             renewed = [d for d in claimed.definitions if d.view.key in done]
             result.publication.definitions = [definition, *renewed]
             known = amended.nodes.keys() | {node.name for d in renewed for node in d.nodes}
@@ -165,19 +166,19 @@ class Views:
     def _owner(world: World, node: NodeRecord) -> str:
         return next(v.name for v in world.views.values() if node.name in v.nodes)
 
-    def set_policy(self, name: str, policy: str) -> None:
+    def set_policy(self, name: str, policy: Policy) -> None:
         """Change how a view is refreshed. To and from FULL the view is planned and filled anew."""
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
-        recomputes = view.reason_code == "POLICY_FULL"
-        if (policy == "FULL") != recomputes:
+        recomputes = view.reason_code == Reason.POLICY_FULL
+        if (policy == Policy.FULL) != recomputes:
             settings = Settings.recorded(world.nodes[view.key].details)
             self.create(replace(statement_of(world, view), policy=policy), settings)
-        elif policy == "INCREMENTAL STRICT" and not view.incremental:
+        elif policy == Policy.INCREMENTAL_STRICT and view.reason_code is not None:
             raise NotIncrementalError(
                 f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "
                 f"({view.reason_code}). Rewrite the query first.",
-                code=str(view.reason_code),
+                code=view.reason_code,
             )
         else:
             self._work.catalog.set_policy(view, policy)
@@ -269,10 +270,10 @@ def _readers(world: World, key: str) -> list[str]:
 def _check_filled(view: ViewRecord, reports: list[ViewReport], readers: Collection[str] = ()) -> None:
     """The view, and the readers that were planned again with it, must all have come to be."""
     own = next(r for r in reports if r.name == view.name)
-    failed = [r for r in reports if r.name.lower() in readers and r.status != SUCCEEDED]
-    if own.status == SUCCEEDED and not failed:
+    failed = [r for r in reports if r.name.lower() in readers and r.status != Status.SUCCEEDED]
+    if own.status == Status.SUCCEEDED and not failed:
         return
-    blamed = next((r for r in reports if r.status == FAILED), own)
+    blamed = next((r for r in reports if r.status == Status.FAILED), own)
     why = blamed.error or "a view that it reads, or must advance together with, was not refreshed. Try again."
     if blamed is not own and blamed.error:
         role = "which reads it," if blamed.name.lower() in readers else "which it reads or must advance together with,"

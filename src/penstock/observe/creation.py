@@ -12,6 +12,7 @@ from penstock.errors import NotSupportedError
 from penstock.observe.listings import STATEMENT, Listing
 from penstock.sql.statements import Placement, ShowCreate
 from penstock.storage.delta_log import Snapshot
+from penstock.vocabulary import Policy
 
 _TYPES = {"integer": "INT", "long": "BIGINT", "short": "SMALLINT", "byte": "TINYINT"}
 _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
@@ -41,7 +42,7 @@ def of_view(world: World, view: ViewRecord) -> str:
         _properties(view.properties),
         f"AS {view.query}",
         f"REFRESH {view.refresh}" if view.refresh != "MANUAL" else "",
-        f"REFRESH POLICY {view.policy}" if view.policy != "AUTO" else "",
+        f"REFRESH POLICY {view.policy}" if view.policy != Policy.AUTO else "",
         str(view.options),
         f"BUCKETS {placement.buckets}" if placement.buckets else "",
     ]

@@ -10,6 +10,7 @@ from typing import Any
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.observe.listings import estimate, phases
 from penstock.observe.suggestions import for_table, next_step
+from penstock.vocabulary import Action, Policy, Reason
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Explanation:
     """An explained view; ``str()`` of it is meant to be read."""
 
     view: str
-    policy: str
+    policy: Policy
     incremental: bool
-    reason_code: str | None
+    reason_code: Reason | None
     reason: str | None
     nodes: tuple[NodeExplanation, ...]
     constructs: tuple[tuple[str, str], ...] = ()
@@ -153,7 +154,7 @@ def explain(
             f"{last.action}{how} ({last.reason}), +{last.rows_inserted:,} -{last.rows_deleted:,} rows, "
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
-        if last.details is not None and last.action != "NO_DATA":
+        if last.details is not None and last.action != Action.NO_DATA:
             done += "".join(f"\n    {label:9} {text}" for label, text in _costs(last.details))
     constructs = dict.fromkeys((str(c), str(how)) for n in nodes for c, how in n.details.get("constructs", ()))
     if not view.incremental:

@@ -10,6 +10,7 @@ from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.catalog import utc
 from penstock.graph.watermarks import as_time
 from penstock.storage.log_listing import newest_version
+from penstock.vocabulary import Action, Policy, Reason, Status
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,17 @@ class ViewStatus:
     """A view as it stands: how it is maintained, and what its last refresh did."""
 
     name: str
-    policy: str
+    policy: Policy
     refresh: str
     incremental: bool
-    reason: str | None
+    reason: Reason | None
     reads: tuple[str, ...]
     populated: bool
     frontier: dict[str, int]
     """The version of every source table that the view's rows are equal to its query on."""
-    last_action: str | None = None
-    last_status: str | None = None
-    last_reason: str | None = None
+    last_action: Action | None = None
+    last_status: Status | None = None
+    last_reason: Reason | None = None
     last_refresh: datetime | None = None
     last_seconds: float | None = None
     last_error: str | None = None
@@ -44,7 +45,8 @@ class ViewStatus:
 
     def behind_in_words(self) -> str:
         """
-        >>> status = ViewStatus("v", "AUTO", "MANUAL", True, None, ("a", "b"), True, {}, behind={"a": 2, "b": None})
+        >>> behind = {"a": 2, "b": None}
+        >>> status = ViewStatus("v", Policy.AUTO, "MANUAL", True, None, ("a", "b"), True, {}, behind=behind)
         >>> status.behind_in_words()
         'a (2 commits), b (gone or replaced)'
         """
@@ -97,7 +99,7 @@ def _behind(world: World, key: str, newest: Mapping[str, int | None]) -> dict[st
     return found
 
 
-_Last = tuple[str | None, str | None, str | None, datetime | None, float | None, str | None]
+_Last = tuple[Action | None, Status | None, Reason | None, datetime | None, float | None, str | None]
 
 
 def _last(record: HistoryRecord | None) -> _Last:

@@ -23,6 +23,7 @@ from penstock.plan.grouping import aggregated
 from penstock.plan.operators import Distinct, Join, Named, Operator, Project, SidedJoin, column, conjuncts
 from penstock.plan.scope import NotedScope
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -80,7 +81,7 @@ def _of_nothing(function: exp.Expr, value: exp.Expr) -> exp.Expr:
     if name in _LISTS:
         return exp.Coalesce(this=value, expressions=[exp.Anonymous(this="ARRAY", expressions=[])])
     if name not in functions.ORDER_FREE:
-        raise Unsupported("LATERAL", f"{name.upper()} in a LATERAL subquery")
+        raise Unsupported(Reason.LATERAL, f"{name.upper()} in a LATERAL subquery")
     return value
 
 

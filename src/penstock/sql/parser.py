@@ -24,6 +24,7 @@ from penstock.sql.clauses import (
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.query import check_query
+from penstock.vocabulary import Policy
 
 _WRITES: dict[tuple[str, ...], str] = {
     ("INSERT", "INTO", "TABLE"): "INSERT", ("INSERT", "INTO"): "INSERT",
@@ -216,8 +217,9 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     clauses = read_clauses(cursor)
     return s.CreateView(
         cursor.text[cursor.tokens[begin].start :], name, cursor.text[start:stop], or_replace, if_not_exists, columns,
-        options.comment, options.properties, clauses.refresh or "MANUAL", clauses.policy or "AUTO", clauses.initialize,
-        s.Placement(options.partition, options.cluster, clauses.buckets), clauses.options, clauses.cascade,
+        options.comment, options.properties, clauses.refresh or "MANUAL", clauses.policy or Policy.AUTO,
+        clauses.initialize, s.Placement(options.partition, options.cluster, clauses.buckets), clauses.options,
+        clauses.cascade,
     )  # fmt: skip
 
 

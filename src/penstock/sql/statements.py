@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.sql.intervals import described
-
-POLICIES = ("AUTO", "INCREMENTAL", "INCREMENTAL STRICT", "FULL")
+from penstock.vocabulary import Policy
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class CreateView(Statement):
     comment: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     refresh: str = "MANUAL"
-    policy: str = "AUTO"
+    policy: Policy = Policy.AUTO
     initialize: bool = True
     placement: Placement = ANYWHERE
     options: Options = USUAL
@@ -194,7 +193,7 @@ class RefreshView(Statement):
 @dataclass(frozen=True)
 class AlterView(Statement):
     name: str
-    policy: str | None = None
+    policy: Policy | None = None
     refresh: str | None = None
     consistency: str | None = None
     schedule: str | None = None
