@@ -296,15 +296,18 @@ class Database:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
         self._check_open(to_change=True)
         chosen = check_options(refresh, policy, target_lag)
+        emitted, every = emission(emit, emit_every)
         options = s.Options(
-            choice("consistency", consistency), choice("schedule_policy", schedule_policy),
-            *emission(emit, emit_every), length("allow_lateness", allow_lateness),
+            consistency=choice("consistency", consistency), schedule=choice("schedule_policy", schedule_policy),
+            emit=emitted, every=every, lateness=length("allow_lateness", allow_lateness),
         )  # fmt: skip
         return self._engine.views.create(
             s.CreateView(
-                query, plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
-                tuple((properties or {}).items()), refresh.upper(), chosen, initialize,
-                s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets), options,
+                query, name=plain_name(name), query=query, or_replace=or_replace, if_not_exists=if_not_exists,
+                columns=tuple((c, None) for c in columns), comment=comment,
+                properties=tuple((properties or {}).items()), refresh=refresh.upper(), policy=chosen,
+                initialize=initialize, placement=s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets),
+                options=options,
             )
         )  # fmt: skip
 
@@ -320,7 +323,16 @@ class Database:
         """Change when or how a view is refreshed."""
         self._check_open(to_change=True)
         chosen = check_options(refresh or "MANUAL", policy or Policy.AUTO, None)
-        self._alter(s.AlterView("", name, chosen if policy else None, refresh, consistency, schedule_policy))
+        self._alter(
+            s.AlterView(
+                "",
+                name=name,
+                policy=chosen if policy else None,
+                refresh=refresh,
+                consistency=consistency,
+                schedule=schedule_policy,
+            )
+        )
 
     def _alter(self, change: s.AlterView) -> str | None:
         """Do it; gives a remark when it has no effect."""

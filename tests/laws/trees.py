@@ -138,7 +138,7 @@ class Maker:
         conditions = tuple(self._meeting(left, right, some=True))
         mark = self.name() if kind == "mark" else None
         types = {**left.types, **(right.types if kind in ("left", "full") else {}), **({mark: "b"} if mark else {})}
-        return Typed(SidedJoin(kind, left.op, right.op, conditions, mark), types)
+        return Typed(SidedJoin(kind=kind, left=left.op, right=right.op, conditions=conditions, mark=mark), types)
 
     def _union(self, depth: int) -> Typed:
         one = self.stateless(depth - 1)

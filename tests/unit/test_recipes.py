@@ -128,7 +128,8 @@ def there(table: str) -> pa.Table:
 
 
 def applied(table: Snapshot, rows: Frame, keys: Sequence[str] | None, places: Any = None) -> Applied:
-    change = TableChange(rows, *totals(rows), keys, rows.rows(), places)
+    inserted, deleted = totals(rows)
+    change = TableChange(rows=rows, inserted=inserted, deleted=deleted, keys=keys, local=rows.rows(), places=places)
     return apply_change(NO_SPARK, table, change, node="toy", run="run")
 
 

@@ -77,7 +77,11 @@ def memory_text(peak: int | None) -> str:
 def actions_text(actions: Sequence[Recorded]) -> str:
     """The actions with the strategies that carried them out; of what was not incremental also the reasons.
 
-    >>> actions_text([Recorded("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Recorded("b", "FULL", None, "CHEAPER", 1)])
+    >>> from penstock.vocabulary import Reason, Strategy
+    >>> actions_text([
+    ...     Recorded(view="a", action=Action.INCREMENTAL, strategy=Strategy.APPEND, reason=Reason.CHANGED, times=3),
+    ...     Recorded(view="b", action=Action.FULL, strategy=None, reason=Reason.CHEAPER),
+    ... ])
     '3 INCREMENTAL (APPEND), 1 FULL (CHEAPER)'
     """
     counts: Counter[str] = Counter()
@@ -96,7 +100,8 @@ def actions_text(actions: Sequence[Recorded]) -> str:
 
 def goals_text(goals: Iterable[Goal], full_size: bool = True) -> str:
     """
-    >>> goals_text([Goal("x the speed", 20.0, ">=", 15), Goal("GiB", 7.5, "<=", 6)])
+    >>> gib = Goal(what="GiB", measured=7.5, bound="<=", target=6)
+    >>> goals_text([Goal(what="x the speed", measured=20.0, bound=">=", target=15), gib])
     'at least 15 x the speed: met (20); at most 6 GiB: MISSED (7.5)'
     """
     return "; ".join(goal_text(goal, full_size) for goal in goals)

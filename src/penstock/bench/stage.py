@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.engine.report import ViewReport
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Bench:
     """One run of the command: how large, how often, against whom."""
 
@@ -53,7 +53,7 @@ class Bench:
         scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
         try:
             with connect(scratch / "warehouse", spark=self.sparks.session) as database:
-                stage = Stage(self, database, scratch)
+                stage = Stage(bench=self, database=database, scratch=scratch)
                 try:
                     yield stage
                 finally:
@@ -63,7 +63,7 @@ class Bench:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Stage:
     bench: Bench
     database: Database
@@ -165,9 +165,9 @@ class Stage:
             self._check(views, runners)
         return [
             Cell(
-                case, rows, sheet.changed, len(cases[case]), sheet.seconds, sheet.recorded(), sheet.jobs, sheet.peaks,
-                (kinds or {}).get(case, ""), [f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark],
-                sheet.driven(),
+                case=case, rows=rows, changed=sheet.changed, views=len(cases[case]), seconds=sheet.seconds,
+                actions=sheet.recorded(), jobs=sheet.jobs, peaks=sheet.peaks, kind=(kinds or {}).get(case, ""),
+                notes=[f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark], driven=sheet.driven(),
             )
             for case, sheet in sheets.items()
         ]  # fmt: skip
@@ -214,7 +214,7 @@ class Stage:
         return self._recomputation
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Sheet:
     """What is noted down of one case."""
 
@@ -244,7 +244,10 @@ class _Sheet:
             self.maintained += [v for v in runner.report.values() if v.action == Action.INCREMENTAL]
 
     def recorded(self) -> list[Recorded]:
-        return [Recorded(*what, times) for what, times in sorted(self.actions.items(), key=repr)]
+        return [
+            Recorded(view=view, action=action, strategy=strategy, reason=reason, times=times)
+            for (view, action, strategy, reason), times in sorted(self.actions.items(), key=repr)
+        ]
 
     def driven(self) -> list[Driven]:
         views: dict[str, list[ViewReport]] = {}

@@ -22,7 +22,7 @@ _OF_A_REFRESH = (STATE_MISMATCH,)
 """Alerts that a refresh which succeeds without raising them ends."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Alert:
     kind: str
     view: str

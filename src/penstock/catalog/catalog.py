@@ -172,8 +172,9 @@ class Catalog:
         nodes = {name: replace(node, version=versions.get(name)) for name, node in world.nodes.items()}
         sources = {key: version for key, version in sources.items() if key in world.tables}
         return Moment(
-            epoch, replace(world, nodes=nodes, epoch=epoch), sources, utc(published or now()),
-            None if replaced is None else utc(replaced), kept, identities,
+            epoch=epoch, world=replace(world, nodes=nodes, epoch=epoch), sources=sources,
+            published_at=utc(published or now()), replaced_at=None if replaced is None else utc(replaced), kept=kept,
+            identities=identities,
         )  # fmt: skip
 
     def alerts(self, view: str | None = None) -> list[Alert]:
@@ -274,17 +275,19 @@ class Catalog:
 def read_world(connection: Connection) -> World:
     tables = {
         row["key"]: TableRecord(
-            row["key"], row["name"], row["path"], row["external"], row["created_at"], *_watermark(row["watermark"])
+            key=row["key"], name=row["name"], path=row["path"], external=row["external"],
+            created_at=row["created_at"], **_watermark(row["watermark"]),
         )
         for row in connection.execute(select(t.tables).order_by(t.tables.c.created_at)).mappings()
-    }
+    }  # fmt: skip
     inputs: dict[str, list[str]] = {}
     for row in connection.execute(select(t.dependencies).order_by(t.dependencies.c.position)).mappings():
         inputs.setdefault(row["node"], []).append(row["input"])
     nodes = {
         row["name"]: NodeRecord(
-            row["name"], row["hidden"], row["path"], row["fingerprint"], row["schema_json"],
-            tuple(inputs.get(row["name"], ())), row["details"], row["version"],
+            name=row["name"], hidden=row["hidden"], path=row["path"], fingerprint=row["fingerprint"],
+            schema_json=row["schema_json"], inputs=tuple(inputs.get(row["name"], ())), details=row["details"],
+            version=row["version"],
         )
         for row in connection.execute(select(t.nodes)).mappings()
     }  # fmt: skip
@@ -293,10 +296,11 @@ def read_world(connection: Connection) -> World:
         members.setdefault(row["view"], []).append(row["node"])
     views = {
         row["key"]: ViewRecord(
-            row["key"], row["name"], row["query"], tuple(tuple(c) for c in row["columns"]), row["comment"],
-            row["properties"], row["refresh"], Policy.recorded(row["policy"]), tuple(row["reads"]),
-            tuple(members[row["key"]]), Reason.recorded(row["reason_code"]) if row["reason_code"] else None,
-            row["reason"], row["created_at"], Options(**(row["options"] or {})),
+            key=row["key"], name=row["name"], query=row["query"], columns=tuple(tuple(c) for c in row["columns"]),
+            comment=row["comment"], properties=row["properties"], refresh=row["refresh"],
+            policy=Policy.recorded(row["policy"]), reads=tuple(row["reads"]), nodes=tuple(members[row["key"]]),
+            reason_code=Reason.recorded(row["reason_code"]) if row["reason_code"] else None, reason=row["reason"],
+            created_at=row["created_at"], options=Options(**(row["options"] or {})),
         )
         for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
     }  # fmt: skip
@@ -311,13 +315,21 @@ def read_world(connection: Connection) -> World:
     same = (t.watermarks.c.relation == last.c.relation) & (t.watermarks.c.epoch == last.c.epoch)
     marks = connection.execute(select(t.watermarks).join(last, same)).mappings()
     watermarks = {row["relation"]: Mark(row["value"], Seen(**row["seen"]) if row["seen"] else None) for row in marks}
-    return World(tables, views, nodes, frontiers, epoch or 0, settings, watermarks)
+    return World(
+        tables=tables,
+        views=views,
+        nodes=nodes,
+        frontiers=frontiers,
+        epoch=epoch or 0,
+        settings=settings,
+        watermarks=watermarks,
+    )
 
 
-def _watermark(kept: dict[str, Any] | None) -> tuple[Watermark | None, int | None]:
+def _watermark(kept: dict[str, Any] | None) -> dict[str, Any]:
     if not kept:
-        return None, None
-    return Watermark(kept["column"], kept["delay"]), kept.get("floor")
+        return {}
+    return {"watermark": Watermark(kept["column"], kept["delay"]), "floor": kept.get("floor")}
 
 
 def latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:

@@ -16,7 +16,7 @@ LATE = "_late"
 """Behind the name of a view: the rows that came too late for it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableRecord:
     """A source table. ``key`` is the name in lower case; names are unique across tables and views."""
 
@@ -39,7 +39,7 @@ class Mark:
     """For a table: what that was told from."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """The latest event time in a column, in the rows up to a version of a table."""
 
@@ -58,7 +58,7 @@ class Identity:
     fingerprint: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeRecord:
     """A maintainable piece of a view. A visible node has its view's key as its name."""
 
@@ -78,7 +78,7 @@ class NodeRecord:
         return other is not None and replace(self, version=other.version) == other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewRecord:
     key: str
     name: str
@@ -115,7 +115,7 @@ class Frontier:
     """Of a source: what its commit of this version was. A table from a backup has the id, and may have the version."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HistoryRecord:
     epoch: int
     view: str
@@ -141,7 +141,7 @@ class PastWork(NamedTuple):
     details: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class World:
     """The catalog at one moment."""
 
@@ -248,7 +248,7 @@ def late_names(view: str, nodes: Iterable[NodeRecord]) -> dict[str, NodeRecord]:
     return {f"{view}{LATE}_{node.inputs[0]}": node for node in late}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Moment:
     """The catalog as of an epoch: nodes have the versions of then, None where they had none."""
 
@@ -283,7 +283,7 @@ class Fence:
     nodes: frozenset[str]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Publication:
     """Everything that one epoch makes visible, in one transaction."""
 

@@ -48,7 +48,7 @@ _WRITE, _COMPARE = 0.3, 1.0
 """Seconds per million rows written, and per million rows of which two versions are compared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """What a node would have to do."""
 
@@ -79,7 +79,7 @@ class Retry:
     """Seconds that it would take, if it were still as it was then."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """Seconds that both ways would take, and the one that is chosen."""
 
@@ -98,14 +98,16 @@ class Estimate:
 
     def __add__(self, other: Estimate) -> Estimate:
         raw = {action: self.raw[action] + other.raw[action] for action in self.raw}
-        both = self.incremental + other.incremental, self.full + other.full
-        return Estimate(*both, raw, self.readers + other.readers, self.retry or other.retry)
+        return Estimate(
+            incremental=self.incremental + other.incremental, full=self.full + other.full, raw=raw,
+            readers=self.readers + other.readers, retry=self.retry or other.retry,
+        )  # fmt: skip
 
 
-EITHER = Estimate(0.0, 0.0)
+EITHER = Estimate(incremental=0.0, full=0.0)
 """Of a node that recomputes, whatever is done with those it reads."""
 
-NEVER_RECOMPUTED = Estimate(0.0, math.inf)
+NEVER_RECOMPUTED = Estimate(incremental=0.0, full=math.inf)
 """Of a node that is maintained, whatever is done with those it reads."""
 
 
@@ -135,7 +137,8 @@ def passed_on(stored: int, readers: Sequence[Estimate]) -> float:
 
     They compare two versions of it, once for all of them, or each recomputes as well, whatever is less.
 
-    >>> passed_on(1_000_000, [Estimate(1.0, 9.0)]), passed_on(1_000_000, [Estimate(1.0, 1.5)]), passed_on(10, [])
+    >>> estimated = lambda incremental, full: Estimate(incremental=incremental, full=full)
+    >>> passed_on(1_000_000, [estimated(1.0, 9.0)]), passed_on(1_000_000, [estimated(1.0, 1.5)]), passed_on(10, [])
     (2.0, 0.5, 0.0)
     """
     recomputing = [reader.full + reader.readers for reader in readers]
@@ -146,9 +149,9 @@ def passed_on(stored: int, readers: Sequence[Estimate]) -> float:
 def estimate(work: Work, measured: Measured | None = None, readers: Sequence[Estimate] = ()) -> Estimate:
     """Seconds for a node, and for those that read it.
 
-    >>> estimate(Work(("aggregate",), changed=10_000, rows=10_000_000, stored=1_000)).choice
+    >>> estimate(Work(kinds=("aggregate",), changed=10_000, rows=10_000_000, stored=1_000)).choice
     'INCREMENTAL'
-    >>> estimate(Work(("aggregate",), changed=5_000_000, rows=10_000_000, stored=1_000)).choice
+    >>> estimate(Work(kinds=("aggregate",), changed=5_000_000, rows=10_000_000, stored=1_000)).choice
     'FULL'
     """
     measured = measured or Measured()
@@ -162,7 +165,9 @@ def _corrected(work: Work, raw: Mapping[Action, float], measured: Measured, read
     """An estimate as past refreshes correct it: by the seconds that maintaining took, if these were the node's own."""
     expected = raw[Action.INCREMENTAL]
     incremental = measured.incremental(expected) if work.whole else expected * measured.factor(Action.INCREMENTAL)
-    return Estimate(incremental, raw[Action.FULL] * measured.factor(Action.FULL), raw, readers)
+    return Estimate(
+        incremental=incremental, full=raw[Action.FULL] * measured.factor(Action.FULL), raw=raw, readers=readers
+    )
 
 
 def _with_retry(now: Estimate, then: Estimate, measured: Measured) -> Estimate:

@@ -38,7 +38,13 @@ class Decision:
 
         def step(action: Action, reason: Reason) -> Step:
             # A node that is left as it is needs no plan, and most nodes of a large graph are.
-            return Step(node, action, reason, None if action == Action.NO_DATA else self.maintained(node), since)
+            return Step(
+                node=node,
+                action=action,
+                reason=reason,
+                maintained=None if action == Action.NO_DATA else self.maintained(node),
+                since=since,
+            )
 
         if node.version is None:
             return step(Action.FULL, Reason.INITIAL)

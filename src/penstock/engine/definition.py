@@ -73,11 +73,12 @@ def define(
         )
     nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
     view = ViewRecord(
-        statement.name.lower(), statement.name, statement.query,
-        tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
-        statement.comment, dict(statement.properties), statement.refresh, statement.policy, reads,
-        tuple(node.name for node in nodes), problem.code if problem else None, problem.construct if problem else None,
-        datetime.now(timezone.utc), statement.options,
+        key=statement.name.lower(), name=statement.name, query=statement.query,
+        columns=tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
+        comment=statement.comment, properties=dict(statement.properties), refresh=statement.refresh,
+        policy=statement.policy, reads=reads, nodes=tuple(node.name for node in nodes),
+        reason_code=problem.code if problem else None, reason=problem.construct if problem else None,
+        created_at=datetime.now(timezone.utc), options=statement.options,
     )  # fmt: skip
     return Definition(view, nodes, replaces=view.key in world.views)
 
@@ -85,10 +86,10 @@ def define(
 def statement_of(world: World, view: ViewRecord) -> CreateView:
     """The statement that would create a view as it is."""
     return CreateView(
-        view.query, view.name, view.query, True, False,
-        tuple((name, comment) for name, _, comment in view.columns), view.comment, tuple(view.properties.items()),
-        view.refresh, view.policy, placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
-        options=view.options,
+        view.query, name=view.name, query=view.query, or_replace=True, if_not_exists=False,
+        columns=tuple((name, comment) for name, _, comment in view.columns), comment=view.comment,
+        properties=tuple(view.properties.items()), refresh=view.refresh, policy=view.policy,
+        placement=Placement.read(world.nodes[view.key].details.get("placement", {})), options=view.options,
     )  # fmt: skip
 
 
@@ -306,4 +307,12 @@ def _query_node(
         "held_by_watermark": statement.options.emit == AFTER_WATERMARK,
     }  # fmt: skip
     digest = hashlib.sha256(statement.query.encode()).hexdigest()
-    return NodeRecord(key, False, locate(key, "views"), digest, nullable(wanted).json(), tuple(schemas), details)
+    return NodeRecord(
+        name=key,
+        hidden=False,
+        path=locate(key, "views"),
+        fingerprint=digest,
+        schema_json=nullable(wanted).json(),
+        inputs=tuple(schemas),
+        details=details,
+    )

@@ -122,7 +122,7 @@ class Engine:
             periodic = any(view.options.every is not None for view in amended.views.values())
             asked = full or replayed or not periodic
             request = Request(
-                nodes,
+                nodes=nodes,
                 recompute={node for key in keys for node in amended.views[key].nodes} if full else set(),
                 held=held,
                 waiting=set() if asked else not_due(amended, self._work.catalog.changed_at()),
@@ -206,6 +206,7 @@ def _interrupted(world: World, key: str, started: datetime) -> HistoryRecord:
     """The record of a view whose refresh was interrupted; nothing of it was published."""
     seconds = (datetime.now(timezone.utc) - started).total_seconds()
     return HistoryRecord(
-        world.epoch, key, Status.FAILED, Action.SKIP, None, Reason.INTERRUPTED, 0, 0, seconds, started,
-        "interrupted before anything was published. Refresh again.",
+        epoch=world.epoch, view=key, status=Status.FAILED, action=Action.SKIP, strategy=None, reason=Reason.INTERRUPTED,
+        rows_inserted=0, rows_deleted=0, seconds=seconds, started_at=started,
+        error="interrupted before anything was published. Refresh again.",
     )  # fmt: skip

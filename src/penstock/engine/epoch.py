@@ -116,7 +116,7 @@ class Epoch:
         """What the nodes are before the epoch, and which columns of each relation its readers need."""
         for name in request.nodes:
             node = self._world.nodes[name]
-            self._relations[name] = Relation(name, node.path, node.version)
+            self._relations[name] = Relation(name=name, path=node.path, before=node.version)
         for name in request.nodes:
             frontier, details = self._world.frontiers.get(name, {}), self._world.nodes[name].details
             for relation, columns in details["input_types"].items():
@@ -165,10 +165,10 @@ class Epoch:
         relation = self._relations[name]
         if name in request.held:
             relation.error = PenstockError(f"{self._world.display_name(name)!r} is being refreshed by another process")
-            return ViewReport(name, Action.SKIP, Reason.HELD_BY_ANOTHER, status=Status.SKIPPED)
+            return ViewReport(name=name, action=Action.SKIP, reason=Reason.HELD_BY_ANOTHER, status=Status.SKIPPED)
         if name in request.waiting:
             relation.after, relation.in_memory = snapshot_of(node.path, node.version), True
-            return ViewReport(name, Action.SKIP, Reason.NOT_DUE)
+            return ViewReport(name=name, action=Action.SKIP, reason=Reason.NOT_DUE)
         broken = [self._relations[i] for i in node.inputs if self._relations[i].error is not None]
         if broken and broken[0].name in self._world.tables:
             return self._failed(relation, broken[0].error)
@@ -176,17 +176,31 @@ class Epoch:
             relation.error = broken[0].error
             held = all(r.name in request.held for r in broken)
             return ViewReport(
-                name, Action.SKIP, Reason.HELD_BY_ANOTHER if held else Reason.UPSTREAM_FAILED, status=Status.SKIPPED
+                name=name,
+                action=Action.SKIP,
+                reason=Reason.HELD_BY_ANOTHER if held else Reason.UPSTREAM_FAILED,
+                status=Status.SKIPPED,
             )
         if name in request.failing:
             return self._failed(relation, request.failing[name])
         try:
             self._watermarks.node(name, {read: self._decision.watermark(read, node) for read in node.inputs})
             if name in request.broken and node.version is not None and not node.details.get("late"):
-                return Step(node, Action.REINITIALIZE, Reason.STATE_MISMATCH, self._decision.maintained(node), {})
+                return Step(
+                    node=node,
+                    action=Action.REINITIALIZE,
+                    reason=Reason.STATE_MISMATCH,
+                    maintained=self._decision.maintained(node),
+                    since={},
+                )
             if name in request.replayed:
                 return Step(
-                    node, Action.INCREMENTAL, Reason.REPLAYED, self._decision.maintained(node), {}, replayed=True
+                    node=node,
+                    action=Action.INCREMENTAL,
+                    reason=Reason.REPLAYED,
+                    maintained=self._decision.maintained(node),
+                    since={},
+                    replayed=True,
                 )
             return self._decision.decide(node, name in request.recompute, request.renewed.get(name))
         except Exception as problem:
@@ -205,8 +219,9 @@ class Epoch:
         strategy = step.applied.strategy if step.applied else None
         late = step.inserted if step.node.details.get("late") else 0
         return ViewReport(
-            step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, late=late,
-            estimate=step.estimate, weighed=step.applied.weighed if step.applied else None,
+            name=step.node.name, action=step.action, reason=step.reason, strategy=strategy, rows_inserted=step.inserted,
+            rows_deleted=step.deleted, late=late, estimate=step.estimate,
+            weighed=step.applied.weighed if step.applied else None,
         )  # fmt: skip
 
     def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
@@ -232,7 +247,9 @@ class Epoch:
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
         relation.error = problem
         action = step.action if step else Action.SKIP
-        return ViewReport(relation.name, action, Reason.ERROR, status=Status.FAILED, error=str(problem))
+        return ViewReport(
+            name=relation.name, action=action, reason=Reason.ERROR, status=Status.FAILED, error=str(problem)
+        )
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 
@@ -296,7 +313,9 @@ class Epoch:
         known = located is not None and base.version == published.version
         places = places_in(published, located) if known else None
         change = change.only([name for name in change.columns if name not in LOCATED])
-        table_change = TableChange(change, step.inserted, step.deleted, keys, change.rows(), places)
+        table_change = TableChange(
+            rows=change, inserted=step.inserted, deleted=step.deleted, keys=keys, local=change.rows(), places=places
+        )
         step.applied = apply_change(
             self._spark, base, table_change, node=step.node.name, run=self._run,
             off=partial(self._decision.weighing.off, step.node),

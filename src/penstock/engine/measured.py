@@ -51,7 +51,7 @@ class Measurement:
         return cls(action, max(seconds - details.get("in_line", 0.0), 0.0), expected) if expected else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Belief:
     """What is believed of one way: that it took so many seconds where so many were expected."""
 
@@ -71,9 +71,9 @@ class Belief:
     def faded(self) -> Belief:
         """What is left of it.
 
-        >>> [Belief(64.0, 1.0, since).faded().seconds for since in (0, HALF_LIFE)]
+        >>> [Belief(seconds=64.0, expected=1.0, since=since).faded().seconds for since in (0, HALF_LIFE)]
         [64.0, 8.0]
-        >>> Belief(64.0, 1.0, since=2 * HALF_LIFE, confirmed=1).faded().seconds
+        >>> Belief(seconds=64.0, expected=1.0, since=2 * HALF_LIFE, confirmed=1).faded().seconds
         8.0
         """
         left = 0.5 ** (self.since / (HALF_LIFE * 2**self.confirmed))
@@ -101,7 +101,7 @@ class Belief:
 def _bounded(seen: Measurement, least: float, most: float) -> Belief:
     """A measurement as far as it is believed, where a way was believed to take between so many seconds."""
     near = min(max(seen.seconds, least / STEP), most * STEP)
-    return Belief(min(max(near, seen.expected / FURTHEST), seen.expected * FURTHEST), seen.expected)
+    return Belief(seconds=min(max(near, seen.expected / FURTHEST), seen.expected * FURTHEST), expected=seen.expected)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Measured:
         """
         if action in self.beliefs:
             return self.beliefs[action].factor
-        other = next(iter(self.beliefs.values()), Belief(1.0, 1.0))
+        other = next(iter(self.beliefs.values()), Belief(seconds=1.0, expected=1.0))
         return math.sqrt(min(max(other.factor, 1 / STEP), STEP)) ** 0.5 ** ((other.times - 1) / HALF_LIFE)
 
     def incremental(self, expected: float) -> float:

@@ -20,7 +20,7 @@ def counted(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ViewReport:
     """What a refresh did to one view (or node): the action, how it was applied, and why."""
 

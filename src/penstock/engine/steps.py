@@ -14,7 +14,7 @@ from penstock.storage.apply import Applied
 from penstock.vocabulary import Action, Reason
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Request:
     """What to refresh: nodes in graph order (inputs before readers), those to recompute, those that others hold."""
 
@@ -33,7 +33,7 @@ class Request:
     """Nodes whose stored rows are not to be trusted."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Step:
     """One node in one epoch."""
 

@@ -157,9 +157,9 @@ def typed_nodes(
             stored = _commented(stored, wanted)
         records.append(
             NodeRecord(
-                plan.name, plan.hidden, locate(plan.name, "nodes" if plan.hidden else "views"), plan.fingerprint,
-                nullable(stored).json(), plan.inputs,
-                {
+                name=plan.name, hidden=plan.hidden, path=locate(plan.name, "nodes" if plan.hidden else "views"),
+                fingerprint=plan.fingerprint, schema_json=nullable(stored).json(), inputs=plan.inputs,
+                details={
                     "types": types,
                     "schemas": {k: s.names for k, s in schemas.items()},
                     "input_types": _input_types(plan, known),

@@ -121,7 +121,7 @@ class Views:
         nodes = with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
         require(leases, (), nodes)
         with self._work.claimed(amended, renewal.definitions.values()) as claimed:
-            request = Request(nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
+            request = Request(nodes=nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
             result = self._work.run(claimed.world(renewal.world), sources, leases, request)
             reports = hold_back(renewal.world, result, view_reports(renewal.world, result))
             _check_filled(view, reports, readers & renewal.definitions.keys())

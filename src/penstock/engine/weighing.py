@@ -97,9 +97,10 @@ class Weighing:
         inputs = [self._input(node, name) for name in node.inputs]
         owners = self._owners(node)
         return Work(
-            maintained.kinds, sum(e.added + e.removed for _, e in inputs), sum(rows for rows, _ in inputs),
-            snapshot_of(node.path, node.version).rows, appended=not any(e.removed for _, e in inputs),
-            keyed=maintained.keys is not None, whole=len(owners) == 1 and len(owners[0].nodes) == 1,
+            kinds=maintained.kinds, changed=sum(e.added + e.removed for _, e in inputs),
+            rows=sum(rows for rows, _ in inputs), stored=snapshot_of(node.path, node.version).rows,
+            appended=not any(e.removed for _, e in inputs), keyed=maintained.keys is not None,
+            whole=len(owners) == 1 and len(owners[0].nodes) == 1,
         )  # fmt: skip
 
     def _input(self, node: NodeRecord, name: str) -> tuple[int, Extent]:

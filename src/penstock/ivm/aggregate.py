@@ -148,7 +148,7 @@ def _merge(layout: Layout, context: Context, known_change: _Change, stored: Stor
         result = context.keep(result.expecting(replace(change.frame.size.guess(), read=result.size.read)))
     else:
         partials = context.keep(partials)
-        groups = Touched(partials, tuple(_keys(layout)), partials.rows())
+        groups = Touched(keys=partials, names=tuple(_keys(layout)), table=partials.rows())
         table = (stored.near(groups.table, names) if layout.keys else stored).read(located=bool(beside))
         before = groups.of(_under_keys(layout, table)) if layout.keys else table
         result = _merged(layout, partials, before, extremes, beside)
@@ -207,7 +207,7 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
 def _stale_groups(layout: Layout, result: Frame) -> Touched:
     """The keys of the groups that must be recomputed, under their internal names."""
     keys = result.where(column(_STALE)).select([(name, column(stored)) for name, _, stored in layout.keys])
-    return Touched(keys, tuple(_keys(layout)), keys.rows())
+    return Touched(keys=keys, names=tuple(_keys(layout)), table=keys.rows())
 
 
 def _under_keys(layout: Layout, table: Frame) -> Frame:

@@ -33,7 +33,7 @@ _HOW: dict[Kind, How] = {"left": "left", "full": "full", "semi": "left_semi", "a
 
 def evaluate(op: SidedJoin, context: Context, moment: Moment) -> ZSet:
     left, right = (rules.evaluate(side, context, moment) for side in (op.left, op.right))
-    sides = _Sides(op.kind, op.left, op.right, op.conditions, op.mark)
+    sides = _Sides(kind=op.kind, left=op.left, right=op.right, conditions=op.conditions, mark=op.mark)
     if op.kind == "full":
         left = _present(left)
     weighted = left.weighted or right.weighted
@@ -48,9 +48,13 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
     if left is None and right is None:
         return None
     kind: Kind = "left" if op.kind == "full" else op.kind
-    frame = _delta(_Sides(kind, op.left, op.right, op.conditions, op.mark), left, right, context)
+    frame = _delta(
+        _Sides(kind=kind, left=op.left, right=op.right, conditions=op.conditions, mark=op.mark), left, right, context
+    )
     if op.kind == "full":
-        alone = _delta(_Sides("anti", op.right, op.left, op.conditions, None), right, left, context)
+        alone = _delta(
+            _Sides(kind="anti", left=op.right, right=op.left, conditions=op.conditions, mark=None), right, left, context
+        )
         shape = rules.evaluate(op.left, context, "pre").frame
         names = [*op.columns, WEIGHT]
         frame = add([frame.only(names), alone.with_nulls(shape, op.left.columns).only(names)])
@@ -61,7 +65,7 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
     return Delta(rows, append_only=grows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Sides:
     kind: Kind
     left: Operator

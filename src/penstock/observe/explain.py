@@ -13,7 +13,7 @@ from penstock.observe.suggestions import for_table, next_step
 from penstock.vocabulary import Action, Policy, Reason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeExplanation:
     name: str
     hidden: bool
@@ -32,7 +32,11 @@ class NodeExplanation:
 
     def title(self) -> tuple[str, str]:
         """
-        >>> NodeExplanation("node 1", True, "", "", "", (), True, folder="nodes/f5607c0338b42898").title()
+        >>> hidden = NodeExplanation(
+        ...     name="node 1", hidden=True, rule="", computes="", reads="", inputs=(), incremental=True,
+        ...     folder="nodes/f5607c0338b42898",
+        ... )
+        >>> hidden.title()
         ('hidden', 'node 1 (nodes/f5607c0338b42898)')
         """
         return ("hidden", f"{self.name} ({self.folder})") if self.hidden else ("view", self.name)
@@ -43,7 +47,7 @@ class NodeExplanation:
         return None if self.estimated_rows is None else f"about {self.estimated_rows:,} rows"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """An explained view; ``str()`` of it is meant to be read."""
 
@@ -141,10 +145,11 @@ def explain(
             computes = computes.replace(read, shown(read))
         explained.append(
             NodeExplanation(
-                view.name if not node.hidden else shown(node.name), node.hidden, str(node.details["rule"]), computes,
-                str(node.details["reads"]), tuple(shown(n) for n in node.inputs), bool(node.details["incremental"]),
-                node.details.get("estimated_rows"), (rows or {}).get(node.name), others,
-                f"nodes/{PurePath(node.path).name}" if node.hidden else None,
+                name=view.name if not node.hidden else shown(node.name), hidden=node.hidden,
+                rule=str(node.details["rule"]), computes=computes, reads=str(node.details["reads"]),
+                inputs=tuple(shown(n) for n in node.inputs), incremental=bool(node.details["incremental"]),
+                estimated_rows=node.details.get("estimated_rows"), rows=(rows or {}).get(node.name), shared_with=others,
+                folder=f"nodes/{PurePath(node.path).name}" if node.hidden else None,
             )
         )  # fmt: skip
     done = None
@@ -160,15 +165,15 @@ def explain(
     if not view.incremental:
         constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}
     return Explanation(
-        view.name,
-        view.policy,
-        view.incremental,
-        view.reason_code,
-        view.reason,
-        tuple(explained),
-        tuple(constructs),
-        done,
-        _advice(world, view, last, properties or {}),
+        view=view.name,
+        policy=view.policy,
+        incremental=view.incremental,
+        reason_code=view.reason_code,
+        reason=view.reason,
+        nodes=tuple(explained),
+        constructs=tuple(constructs),
+        last_refresh=done,
+        advice=_advice(world, view, last, properties or {}),
     )
 
 

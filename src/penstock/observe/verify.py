@@ -43,7 +43,7 @@ _MOST_PAIRED = 10_000
 _PARTS = 1_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verification:
     """What came of comparing one view with its query."""
 
@@ -86,7 +86,7 @@ def verify_views(
 
 def verify(spark: SparkSession, world: World, key: str, sample: float | None = None) -> Verification:
     view, node = world.views[key], world.nodes[key]
-    made = Verification(view.name, Outcome.EQUAL, sample=sample)
+    made = Verification(view=view.name, outcome=Outcome.EQUAL, sample=sample)
     try:
         consumed = _consumed(world, view)
         made = replace(made, versions={world.display_name(name): f.version for name, f in sorted(consumed.items())})

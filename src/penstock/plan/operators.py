@@ -143,7 +143,7 @@ class Join:
 Kind = Literal["left", "full", "semi", "anti", "mark"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SidedJoin:
     """A join whose sides differ: every row of the left looks for rows of the right that satisfy all conditions.
 

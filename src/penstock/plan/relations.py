@@ -167,8 +167,8 @@ class FromReader:
         both = left[1].joined(right[1], {name: (b if swapped else a) for name, (a, b) in using.items()})
         conditions = self._conditions(join, using, both)
         if swapped:
-            return SidedJoin(kind, right[0], left[0], conditions), both
-        root: Operator = SidedJoin(kind, left[0], right[0], conditions)
+            return SidedJoin(kind=kind, left=right[0], right=left[0], conditions=conditions), both
+        root: Operator = SidedJoin(kind=kind, left=left[0], right=right[0], conditions=conditions)
         if kind in ("semi", "anti"):
             return root, left[1]
         if kind == "full" and using:
@@ -270,7 +270,13 @@ def filtered(source: Operator, conditions: tuple[exp.Expr, ...]) -> Operator:
         mine = tuple(c for c in conditions if names_in(c) <= set(source.left.columns))
         rest = tuple(c for c in conditions if c not in mine)
         if mine:
-            below = SidedJoin(source.kind, filtered(source.left, mine), source.right, source.conditions, source.mark)
+            below = SidedJoin(
+                kind=source.kind,
+                left=filtered(source.left, mine),
+                right=source.right,
+                conditions=source.conditions,
+                mark=source.mark,
+            )
             return filtered(below, rest)
     whole = conditions[0]
     for condition in conditions[1:]:

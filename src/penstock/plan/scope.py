@@ -94,7 +94,7 @@ class Scope:
         return [(c.name, c.internal) for c in self.columns if (c.relation or "").lower() == relation.lower()]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class NotedScope(Scope):
     """Names that note which of them were asked for."""
 

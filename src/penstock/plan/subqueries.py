@@ -158,7 +158,13 @@ class Subqueries:
         for condition in conditions:
             if not names_in(condition) <= set(source.columns) | mine:
                 raise Unsupported(Reason.CORRELATED_SUBQUERY, "a subquery that uses names of a query further out")
-        return SidedJoin(kind, source, plan.root, conditions, self._builder.fresh() if kind == "mark" else None)
+        return SidedJoin(
+            kind=kind,
+            left=source,
+            right=plan.root,
+            conditions=conditions,
+            mark=self._builder.fresh() if kind == "mark" else None,
+        )
 
     # -- EXISTS and IN ------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ _EMIT = "AFTER WATERMARK, ON UPDATE or PERIODICALLY INTERVAL .."
 _CHOICES = {"EMIT": f": choose one of {_EMIT}"}
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Clauses:
     refresh: str | None = None
     policy: Policy | None = None

@@ -36,7 +36,7 @@ class Query(Reading):
     """SELECT, WITH, VALUES: something that gives rows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableStatement(Statement):
     """A statement that Spark runs on a table: INSERT, UPDATE, DELETE, MERGE, TRUNCATE, OPTIMIZE, RESTORE, ..."""
 
@@ -51,7 +51,7 @@ class TableStatement(Statement):
         return not self.writes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateTable(Statement):
     """CREATE TABLE; ``before`` and ``after`` are the parts of the text around the name, for Spark to run."""
 
@@ -127,7 +127,7 @@ ATOMIC, NONE = "ATOMIC", "NONE"
 ON_UPDATE, AFTER_WATERMARK, PERIODICALLY = "ON UPDATE", "AFTER WATERMARK", "PERIODICALLY"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """What a view says about time and consistency; None where it says nothing. Lengths are in microseconds."""
 
@@ -164,7 +164,7 @@ class Watermark:
         return f"WATERMARK FOR {self.column} AS {self.column} - INTERVAL {described(self.delay)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateView(Statement):
     """CREATE MATERIALIZED VIEW with its clauses."""
 
@@ -190,7 +190,7 @@ class RefreshView(Statement):
     full: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AlterView(Statement):
     name: str
     policy: Policy | None = None

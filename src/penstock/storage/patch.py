@@ -45,7 +45,7 @@ Places = Mapping[str, BitMap64]
 """File to the places of rows in it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableChange:
     """A consolidated change of a node's table."""
 
