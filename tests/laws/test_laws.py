@@ -13,7 +13,7 @@ from relations import NO_SPARK, Held, Memory, NeedsSpark, Relation, Rows, counte
 from trees import TYPES, Maker, Typed
 
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.clock import Clock, running
+from penstock.frames.clock import Clock, timing
 from penstock.ivm import rules
 from penstock.ivm.layout import argument_of, as_aggregate
 from penstock.ivm.node import maintained_node
@@ -56,7 +56,7 @@ def _check_tree(seed: int, told: Told) -> None:
     """A chain of nodes: each stateful one becomes a relation that the next tree reads."""
     maker = Maker(seed)
     try:
-        with running(Clock()):
+        with timing(Clock()):
             _check_chain(maker, seed, told)
     except NeedsSpark as problem:
         told.left[str(problem)] += 1

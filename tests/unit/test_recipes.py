@@ -26,7 +26,7 @@ from penstock.frames.arrow.expressions import values
 from penstock.frames.arrow.expressions.texts import text
 from penstock.frames.arrow.expressions.types import Value
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.clock import Clock, running
+from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.mismatch import StateMismatch
 from penstock.frames.names import WEIGHT
@@ -226,7 +226,7 @@ def test_an_operator_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     toy: Any = Twice(Scan("r", (("__c1", "a"),)))
     assert list(walk(toy)) == [toy, toy.child]
     assert mapped(toy, lambda child: Project(child, ())) == Twice(Project(toy.child, ()))  # type: ignore[arg-type]
-    with without_spark(), running(Clock()):
+    with without_spark(), timing(Clock()):
         with pytest.raises(KeyError):
             rules.delta(toy, Memory({}))
         known = rules.RULES
@@ -251,7 +251,7 @@ def test_an_expression_on_the_driver_is_added(monkeypatch: pytest.MonkeyPatch) -
     rows = ArrowFrame.of(NO_SPARK, pa.table({"t": ["a", None, "b"]}))
     called, node = values.parsed("WHISPER(t)"), Shout(this=column("t"))
     assert isinstance(called, exp.Anonymous)
-    with without_spark(), running(Clock()) as clock:
+    with without_spark(), timing(Clock()) as clock:
         for toy in (called, node):
             with pytest.raises(NeedsSpark):
                 rows.select([("v", toy)])

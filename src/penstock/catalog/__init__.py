@@ -2,13 +2,13 @@
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.records import (
+    AsOf,
     Definition,
     Fence,
     Frontier,
     HistoryRecord,
     Identity,
     Mark,
-    Moment,
     NodeRecord,
     Publication,
     Seen,
@@ -18,6 +18,7 @@ from penstock.catalog.records import (
 )
 
 __all__ = [
+    "AsOf",
     "Catalog",
     "Definition",
     "Fence",
@@ -25,7 +26,6 @@ __all__ = [
     "HistoryRecord",
     "Identity",
     "Mark",
-    "Moment",
     "NodeRecord",
     "Publication",
     "Seen",

@@ -19,12 +19,12 @@ from penstock.catalog.connection import open_engine, open_for_reading
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.records import (
+    AsOf,
     Fence,
     Frontier,
     HistoryRecord,
     Identity,
     Mark,
-    Moment,
     NodeRecord,
     PastWork,
     Publication,
@@ -151,7 +151,7 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             return connection.execute(query).scalar()
 
-    def moment(self, epoch: int | None = None) -> Moment | None:
+    def moment(self, epoch: int | None = None) -> AsOf | None:
         """The catalog as of an epoch, without one the newest; None for an epoch that was never published."""
         if epoch is not None and not 0 <= epoch < 2**31:  # a number that no column holds
             return None
@@ -171,7 +171,7 @@ class Catalog:
             identities = _identities(connection, epoch)
         nodes = {name: replace(node, version=versions.get(name)) for name, node in world.nodes.items()}
         sources = {key: version for key, version in sources.items() if key in world.tables}
-        return Moment(
+        return AsOf(
             epoch=epoch, world=replace(world, nodes=nodes, epoch=epoch), sources=sources,
             published_at=utc(published or now()), replaced_at=None if replaced is None else utc(replaced), kept=kept,
             identities=identities,

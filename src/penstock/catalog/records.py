@@ -249,7 +249,7 @@ def late_names(view: str, nodes: Iterable[NodeRecord]) -> dict[str, NodeRecord]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class AsOf:
     """The catalog as of an epoch: nodes have the versions of then, None where they had none."""
 
     epoch: int

@@ -23,12 +23,12 @@ from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import ViewReport
 from penstock.engine.session import Spark
-from penstock.engine.side_by_side import Work, in_order
+from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
-from penstock.frames.clock import Clock, running
+from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
 from penstock.frames.mismatch import StateMismatch, as_mismatch
@@ -83,7 +83,7 @@ class Epoch:
         wanted = set(request.nodes)
         graph = {name: [i for i in self._world.nodes[name].inputs if i in wanted] for name in request.nodes}
 
-        def begin(name: str) -> Work | None:
+        def begin(name: str) -> Piece | None:
             told(self._said(name, request.nodes.index(name) + 1, len(request.nodes)))
             return self._begin(name, request, result)
 
@@ -135,23 +135,23 @@ class Epoch:
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, name: str, request: Request, result: Result) -> Work | None:
+    def _begin(self, name: str, request: Request, result: Result) -> Piece | None:
         """Decide what to do with a node; gives the work if there is any."""
         clock = Clock()
-        with running(clock):
+        with timing(clock):
             step = self._prepared(name, request)
         if isinstance(step, ViewReport):
             result.reports[name] = _measured(step, clock, 0)
             return None
         if step.action != Action.NO_DATA:
             return partial(self._work, step, clock, result)
-        with running(clock):
+        with timing(clock):
             report = self._finished(step, result)
         result.reports[name] = _measured(report, clock, 0)
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
+        with timing(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
         report.in_line = in_line()
         report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings if self._own else USUAL)
