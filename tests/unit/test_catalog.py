@@ -16,6 +16,7 @@ from penstock.catalog import (
     Frontier,
     HistoryRecord,
     Mark,
+    NodeDetails,
     NodeRecord,
     Publication,
     Seen,
@@ -47,7 +48,7 @@ def node(name: str, *inputs: str, hidden: bool = False) -> NodeRecord:
         fingerprint=f"print of {name}",
         schema_json="{}",
         inputs=inputs,
-        details={"input_types": {}, "n": [1, None]},
+        details=NodeDetails.of_json({"incremental": True, "n": [1, None]}),
     )
 
 

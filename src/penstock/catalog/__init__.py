@@ -1,6 +1,7 @@
 """What Penstock remembers: tables, views, nodes, epochs, frontiers, history. The only room that knows SQLAlchemy."""
 
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.details import NodeDetails
 from penstock.catalog.records import (
     AsOf,
     Definition,
@@ -26,6 +27,7 @@ __all__ = [
     "HistoryRecord",
     "Identity",
     "Mark",
+    "NodeDetails",
     "NodeRecord",
     "Publication",
     "Seen",

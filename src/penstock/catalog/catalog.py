@@ -16,6 +16,7 @@ from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert
 from penstock.catalog.connection import open_engine, open_for_reading
+from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.records import (
@@ -286,8 +287,8 @@ def read_world(connection: Connection) -> World:
     nodes = {
         row["name"]: NodeRecord(
             name=row["name"], hidden=row["hidden"], path=row["path"], fingerprint=row["fingerprint"],
-            schema_json=row["schema_json"], inputs=tuple(inputs.get(row["name"], ())), details=row["details"],
-            version=row["version"],
+            schema_json=row["schema_json"], inputs=tuple(inputs.get(row["name"], ())),
+            details=NodeDetails.of_json(row["details"]), version=row["version"],
         )
         for row in connection.execute(select(t.nodes)).mappings()
     }  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from penstock.catalog.details import NodeDetails
 from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 from penstock.graph import Dag
 from penstock.sql.statements import USUAL, Options, Watermark
@@ -68,8 +69,7 @@ class NodeRecord:
     fingerprint: str
     schema_json: str
     inputs: tuple[str, ...]
-    details: Mapping[str, Any]
-    """How the node is maintained: types of its columns, its rule, what it reads. See ``plan`` and ``observe``."""
+    details: NodeDetails
     version: int | None = None
     """The published version of the node's Delta table; None before the first refresh."""
 
@@ -242,7 +242,7 @@ class World:
 
 def late_names(view: str, nodes: Iterable[NodeRecord]) -> dict[str, NodeRecord]:
     """The names by which the late rows of a view are read."""
-    late = [node for node in nodes if node.details.get("late")]
+    late = [node for node in nodes if node.details.late]
     if len(late) == 1:
         return {view + LATE: late[0]}
     return {f"{view}{LATE}_{node.inputs[0]}": node for node in late}

@@ -50,7 +50,7 @@ class Decision:
             return step(Action.FULL, Reason.INITIAL)
         if renewed is not None:
             return step(Action.REINITIALIZE, renewed)
-        if recompute and not node.details.get("late"):  # which rows came late cannot be told any more
+        if recompute and not node.details.late:  # which rows came late cannot be told any more
             return step(Action.FULL, Reason.REQUESTED)
         for name in node.inputs:
             after = self._relations[name].after
@@ -60,19 +60,20 @@ class Decision:
                 return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED)
             if known.fingerprint is not None:
                 found = after.fingerprint(known.version)
-                if found is None and node.details.get("late"):  # what is known to be late stays so
+                if found is None and node.details.late:  # what is known to be late stays so
                     continue
                 if found != known.fingerprint:
                     return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED if found else Reason.HISTORY_GONE)
             if self._columns_replaced(node, name, known.version, after):
                 return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED)
-        if node.details.get("reason_code") == Reason.POLICY_FULL:
+        if node.details.reason_code == Reason.POLICY_FULL:
             return step(Action.FULL, Reason.POLICY_FULL)
         waits = self.released(node)
         if all(self._unchanged(name, since[name]) for name in node.inputs) and not waits:
             return step(Action.NO_DATA, Reason.NO_CHANGE)
         if self.maintained(node) is None:
-            return step(Action.FULL, Reason.recorded(node.details["reason_code"]))
+            assert node.details.reason_code is not None
+            return step(Action.FULL, node.details.reason_code)
         chosen = step(Action.INCREMENTAL, Reason.CHANGED)
         self.weighing.weigh(chosen)
         return chosen
@@ -83,11 +84,11 @@ class Decision:
         if table is None:
             return self._watermarks.after(relation)
         after = self._relations[relation].after
-        return None if after is None else self._watermarks.for_node(table, after, Settings.recorded(node.details))
+        return None if after is None else self._watermarks.for_node(table, after, Settings.of(node.details.settings))
 
     def released(self, node: NodeRecord) -> bool:
         """Whether the watermark has passed the end of windows that the node holds back."""
-        if not node.details.get("held_by_watermark"):
+        if not node.details.held_by_watermark:
             return False
         return self._watermarks.before(node.name) != self._watermarks.after(node.name)
 
@@ -100,7 +101,7 @@ class Decision:
         except HistoryGone:
             return False  # which is found out, and said, when the change is read
         now = physical_names(after)
-        read = [column.lower() for column in node.details["input_types"].get(name, {})]
+        read = [column.lower() for column in node.details.input_types.get(name, {})]
         return any(column in before and before[column] != now.get(column) for column in read)
 
     def _unchanged(self, name: str, since: int) -> bool:
@@ -114,10 +115,10 @@ class Decision:
     def maintained(self, node: NodeRecord) -> Maintained | None:
         """The node's plan, made again from the view's query; None for a node that always recomputes."""
         if node.name not in self._plans:
-            self._plans[node.name] = self._planned(node) if node.details["incremental"] else None
+            self._plans[node.name] = self._planned(node) if node.details.incremental else None
         return self._plans[node.name]
 
     def _planned(self, node: NodeRecord) -> Maintained:
         owners = [view for view in self._world.views.values() if node.name in view.nodes]
         found = (plan for view in owners for plan in plans_of(self._world, view) if plan.name == node.name)
-        return maintained_node(next(found), node.details["types"])
+        return maintained_node(next(found), node.details.types)

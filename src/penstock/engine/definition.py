@@ -9,13 +9,13 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import NullType, StructField, StructType
 
-from penstock.catalog import Definition, NodeRecord, ViewRecord, World
+from penstock.catalog import Definition, NodeDetails, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import has_zoneless_windows, is_faithful
 from penstock.engine.planning import emitted, plan_nodes
 from penstock.engine.properties import delta_properties
@@ -31,7 +31,7 @@ from penstock.plan.lateness import Lateness
 from penstock.sql import emission
 from penstock.sql.event_time import times_of_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
-from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Placement
+from penstock.sql.statements import AFTER_WATERMARK, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import schema_of
 from penstock.vocabulary import Policy, Reason
@@ -65,7 +65,8 @@ def define(
     _check_emitted(spark, statement, schemas, [field.name for field, _ in columns])
     lateness = _lateness(world, statement, reads)
     nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness, settings)
-    nodes = tuple(replace(node, details=settings.recorded_in(node.details)) for node in nodes)
+    if settings.changed:
+        nodes = tuple(replace(node, details=replace(node.details, settings=dict(settings.changed))) for node in nodes)
     if problem is not None and lateness:
         raise DefinitionError(
             f"view {statement.name!r}: ALLOW LATENESS needs a view that is maintained incrementally, and this one is "
@@ -89,7 +90,7 @@ def statement_of(world: World, view: ViewRecord) -> CreateView:
         view.query, name=view.name, query=view.query, or_replace=True, if_not_exists=False,
         columns=tuple((name, comment) for name, _, comment in view.columns), comment=view.comment,
         properties=tuple(view.properties.items()), refresh=view.refresh, policy=view.policy,
-        placement=Placement.read(world.nodes[view.key].details.get("placement", {})), options=view.options,
+        placement=world.nodes[view.key].details.placement, options=view.options,
     )  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def _placement(statement: CreateView, columns: list[StructField]) -> Placement:
 
 
 def _placed(node: NodeRecord, placement: Placement) -> NodeRecord:
-    return node if placement == ANYWHERE else replace(node, details={**node.details, "placement": asdict(placement)})
+    return replace(node, details=replace(node.details, placement=placement))
 
 
 def relation_schema(world: World, key: str) -> StructType:
@@ -300,12 +301,11 @@ def _query_node(
 ) -> NodeRecord:  # fmt: skip
     """A node that recomputes the whole query."""
     types = {k: {f.name: f.dataType.simpleString() for f in s.fields} for k, s in schemas.items()}
-    details = {
-        "types": {}, "schemas": {k: s.names for k, s in schemas.items()}, "input_types": types, "incremental": False,
-        "rule": "recompute", "operator": "the whole query", "reads": "all of its inputs",
-        "reason_code": problem.code, "reason": problem.construct,
-        "held_by_watermark": statement.options.emit == AFTER_WATERMARK,
-    }  # fmt: skip
+    details = NodeDetails(
+        schemas={k: tuple(s.names) for k, s in schemas.items()}, input_types=types, rule="recompute",
+        operator="the whole query", reads="all of its inputs", reason_code=problem.code, reason=problem.construct,
+        held_by_watermark=statement.options.emit == AFTER_WATERMARK,
+    )  # fmt: skip
     digest = hashlib.sha256(statement.query.encode()).hexdigest()
     return NodeRecord(
         name=key,

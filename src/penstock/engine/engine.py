@@ -54,7 +54,7 @@ class Engine:
         """Take the rows that came too late for a view after all, and refresh it."""
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
-        late = {node for node in view.nodes if world.nodes[node].details.get("late")}
+        late = {node for node in view.nodes if world.nodes[node].details.late}
         if not late:
             raise DefinitionError(f"view {view.name!r} has no late rows: it was created without ALLOW LATENESS.")
         if world.nodes[view.key].version is None:

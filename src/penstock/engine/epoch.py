@@ -41,7 +41,6 @@ from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.dialect import quoted
-from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table, snapshot_of
@@ -119,8 +118,8 @@ class Epoch:
             self._relations[name] = Relation(name=name, path=node.path, before=node.version)
         for name in request.nodes:
             frontier, details = self._world.frontiers.get(name, {}), self._world.nodes[name].details
-            for relation, columns in details["input_types"].items():
-                if relation in frontier and details["incremental"]:
+            for relation, columns in details.input_types.items():
+                if relation in frontier and details.incremental:
                     needed = self._relations[relation].columns.setdefault(frontier[relation].version, set())
                     needed.update(columns)
 
@@ -154,7 +153,7 @@ class Epoch:
         with timing(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
         report.in_line = in_line()
-        report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings if self._own else USUAL)
+        report.unlike = Settings.of(step.node.details.settings).unlike(self._own.settings if self._own else USUAL)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
@@ -185,7 +184,7 @@ class Epoch:
             return self._failed(relation, request.failing[name])
         try:
             self._watermarks.node(name, {read: self._decision.watermark(read, node) for read in node.inputs})
-            if name in request.broken and node.version is not None and not node.details.get("late"):
+            if name in request.broken and node.version is not None and not node.details.late:
                 return Step(
                     node=node,
                     action=Action.REINITIALIZE,
@@ -217,7 +216,7 @@ class Epoch:
             return self._failed(self._relations[step.node.name], error, step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
-        late = step.inserted if step.node.details.get("late") else 0
+        late = step.inserted if step.node.details.late else 0
         return ViewReport(
             name=step.node.name, action=step.action, reason=step.reason, strategy=strategy, rows_inserted=step.inserted,
             rows_deleted=step.deleted, late=late, estimate=step.estimate,
@@ -261,7 +260,7 @@ class Epoch:
             return
         if self._own is None and self._spark.started:  # read once an epoch; Spark that starts meanwhile has the usual
             self._own = own(self._spark)
-        with under(self._spark, Settings.recorded(step.node.details), self._own):
+        with under(self._spark, Settings.of(step.node.details.settings), self._own):
             self._compute(step, relation)
 
     def _compute(self, step: Step, relation: Relation) -> None:
@@ -277,7 +276,7 @@ class Epoch:
                     raise
                 step.action, step.reason, step.applied = Action.REINITIALIZE, Reason.HISTORY_GONE, None
                 relation.delta, relation.in_memory, relation.extent = None, False, NO_EXTENT
-                if step.node.details.get("late"):  # what is known to be late stays so; of the rest it cannot be told
+                if step.node.details.late:  # what is known to be late stays so; of the rest it cannot be told
                     relation.after, relation.in_memory = snapshot_of(step.node.path, step.node.version), True
                     return
         self._recompute(step, relation)
@@ -345,7 +344,7 @@ class Epoch:
         else:
             rows = SparkFrame.of_frame(self._spark, self._query_rows(step.node), UNKNOWN)
         self._check()
-        base, shape = self._base(step.node), Shape.of(step.node.schema_json, _placement(step.node))
+        base, shape = self._base(step.node), Shape.of(step.node.schema_json, step.node.details.placement)
         keys = step.maintained.keys if step.maintained is not None else None
         step.applied = replace_all(
             base, rows, keys, node=step.node.name, run=self._run, shape=None if shape.is_of(base) else shape
@@ -360,7 +359,7 @@ class Epoch:
             after = self._relations[key].after
             assert after is not None
             rows = read_snapshot(self._spark.session(), after)
-            columns = node.details["schemas"][key]
+            columns = node.details.schemas[key]
             return rows.select(*[quoted(c) for c in columns])
 
         text = emission.at(emitted_by(view), self._watermarks.after(node.name))
@@ -376,7 +375,7 @@ class Epoch:
             return published
         if node.version is None:
             if not is_table(node.path):
-                create_table(node.path, node.schema_json, self._world.display_name(node.name), _placement(node))
+                create_table(node.path, node.schema_json, self._world.display_name(node.name), node.details.placement)
             return Snapshot(node.path)
         return Snapshot(node.path, restore(node.path, node.version))
 
@@ -405,10 +404,6 @@ class Epoch:
         mark = self._watermarks.moved(name)
         if mark is not None:
             result.publication.watermarks[name] = mark
-
-
-def _placement(node: NodeRecord) -> Placement:
-    return Placement.read(node.details.get("placement", {}))
 
 
 def _as_error(problem: Exception) -> PenstockError:

@@ -39,10 +39,9 @@ def plan_nodes(
 def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
     """The plans of a view's nodes, made again from its query."""
     own = world.nodes[view.key].details
-    schemas = {name: tuple(columns) for name, columns in own["schemas"].items()}
-    lateness = tuple(Lateness(*late) for late in own.get("lateness", ()))
-    names, settings = [name for name, _, _ in view.columns], Settings.recorded(own)
-    return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, settings, own.get("renamed"))
+    lateness = tuple(Lateness(*late) for late in own.lateness)
+    names, settings = [name for name, _, _ in view.columns], Settings.of(own.settings)
+    return plan_nodes(emitted_by(view), view.key, names, own.schemas, lateness, settings, own.renamed)
 
 
 @lru_cache(maxsize=5_000)  # more than a large graph has: beyond it every refresh would plan all views anew

@@ -80,7 +80,7 @@ class Replanning:
         nodes = [world.nodes[name] for name in view.nodes]
         if any(self._differences(world, node) for node in nodes):
             return Reason.SCHEMA_CHANGED
-        if not any(node.details["incremental"] for node in nodes):
+        if not any(node.details.incremental for node in nodes):
             return None
         try:
             plans = {plan.name: plan.fingerprint for plan in plans_of(world, view)}
@@ -91,7 +91,7 @@ class Replanning:
     def _differences(self, world: World, node: NodeRecord) -> list[tuple[str, str, str | None]]:
         """The columns that a node reads and that are not what they were: relation, column, and its type now."""
         found = []
-        for relation, columns in node.details["input_types"].items():
+        for relation, columns in node.details.input_types.items():
             now = self._types(world, relation)
             if now is not None:
                 types = [(column, kind, now.get(column.lower())) for column, kind in columns.items()]
@@ -115,7 +115,7 @@ class Replanning:
     def _renew(self, renewal: Renewal, view: ViewRecord, reason: Reason) -> None:
         world = renewal.world
         try:
-            session, settings = self._session(), Settings.recorded(world.nodes[view.key].details)
+            session, settings = self._session(), Settings.of(world.nodes[view.key].details.settings)
             with under(session, settings):
                 definition = define(
                     session, world, statement_of(world, view), self._locate, settings,
@@ -150,7 +150,7 @@ class Replanning:
         after = pinned.after if pinned is not None else None
         now = relation_schema(world, key) if after is None else schema_of(after)
         by_name = {f.name.lower(): f for f in now.fields}
-        known = world.nodes[view.key].details["schemas"][key]
+        known = world.nodes[view.key].details.schemas[key]
         return StructType([by_name[name.lower()] for name in known if name.lower() in by_name])
 
     @staticmethod
@@ -178,5 +178,5 @@ def _must_be_filled(old: NodeRecord, new: NodeRecord, differences: list[tuple[st
     """Whether rows that were computed by the old plan are not those that the new one stands for."""
     if any(now is not None for _, _, now in differences):
         return True
-    same = (old.fingerprint, old.inputs, old.details["types"]) == (new.fingerprint, new.inputs, new.details["types"])
+    same = (old.fingerprint, old.inputs, old.details.types) == (new.fingerprint, new.inputs, new.details.types)
     return not same or old.schema_json != new.schema_json

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegralType, MapType, StructField, StructType
 from sqlglot import exp
 
-from penstock.catalog import NodeRecord, World
+from penstock.catalog import NodeDetails, NodeRecord, World
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
@@ -83,7 +83,7 @@ def named_nodes(
             continue
         if not renamed:
             return nodes
-        return (*nodes[:-1], replace(nodes[-1], details={**nodes[-1].details, "renamed": renamed}))
+        return (*nodes[:-1], replace(nodes[-1], details=replace(nodes[-1].details, renamed=renamed)))
 
 
 class _EmptyInputs:
@@ -159,17 +159,17 @@ def typed_nodes(
             NodeRecord(
                 name=plan.name, hidden=plan.hidden, path=locate(plan.name, "nodes" if plan.hidden else "views"),
                 fingerprint=plan.fingerprint, schema_json=nullable(stored).json(), inputs=plan.inputs,
-                details={
-                    "types": types,
-                    "schemas": {k: s.names for k, s in schemas.items()},
-                    "input_types": _input_types(plan, known),
-                    "incremental": True,
-                    "estimated_rows": sizes[plan.name],
-                    "held_by_watermark": any(isinstance(op, Ended) for op in walk(plan.body)),
-                    "late": isinstance(plan.body, Late),
-                    "lateness": [astuple(late) for late in lateness],
+                details=NodeDetails(
+                    incremental=True,
+                    types=types,
+                    schemas={k: tuple(s.names) for k, s in schemas.items()},
+                    input_types=_input_types(plan, known),
+                    estimated_rows=sizes[plan.name],
+                    held_by_watermark=any(isinstance(op, Ended) for op in walk(plan.body)),
+                    late=isinstance(plan.body, Late),
+                    lateness=tuple(astuple(late) for late in lateness),
                     **describe_node(plan, maintained.mergeable, labels),
-                },
+                ),
             )
         )  # fmt: skip
     return tuple(records)
@@ -178,7 +178,7 @@ def typed_nodes(
 def _check_same_types(node: NodeRecord, stored: StructType, inputs: dict[str, dict[str, str]]) -> None:
     """A node that others have can be shared if what it reads and what it keeps still have the types of then."""
     kept = StructType.fromJson(json.loads(node.schema_json)).simpleString()
-    if kept != stored.simpleString() or node.details["input_types"] != inputs:
+    if kept != stored.simpleString() or node.details.input_types != inputs:
         raise _NameTaken(node.name, f"{inputs} {stored.simpleString()}")
 
 

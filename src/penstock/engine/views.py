@@ -30,7 +30,7 @@ from penstock.engine.workplace import (
 from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError
 from penstock.frames.settings import Settings, check_readable, own, under
 from penstock.graph import CycleError
-from penstock.sql.statements import CreateView, Placement
+from penstock.sql.statements import CreateView
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.view_table import Shape, commit
 from penstock.vocabulary import Policy, Reason, Status
@@ -140,7 +140,7 @@ class Views:
         own = definition.nodes[-1]
         if definition.replaces and is_table(own.path):
             table = Snapshot(own.path)
-            shape = Shape.of(own.schema_json, Placement.read(own.details.get("placement", {})))
+            shape = Shape.of(own.schema_json, own.details.placement)
             commit(table, [], table.files, {}, node=own.name, run=uuid.uuid4().hex[:12], shape=shape)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
@@ -154,7 +154,7 @@ class Views:
         """A view that others read keeps the columns that they read, with their types."""
         offered = {name.lower(): data_type for name, data_type, _ in definition.view.columns}
         for node in world.nodes.values():
-            for column, data_type in node.details["input_types"].get(definition.view.key, {}).items():
+            for column, data_type in node.details.input_types.get(definition.view.key, {}).items():
                 if offered.get(column.lower()) != data_type:
                     raise DependencyError(
                         f"view {definition.view.name!r} cannot be replaced: {self._owner(world, node)!r} reads its "
@@ -172,7 +172,7 @@ class Views:
         view = world.views[world.view_key(name)]
         recomputes = view.reason_code == Reason.POLICY_FULL
         if (policy == Policy.FULL) != recomputes:
-            settings = Settings.recorded(world.nodes[view.key].details)
+            settings = Settings.of(world.nodes[view.key].details.settings)
             self.create(replace(statement_of(world, view), policy=policy), settings)
         elif policy == Policy.INCREMENTAL_STRICT and view.reason_code is not None:
             raise NotIncrementalError(

@@ -55,7 +55,7 @@ class Weighing:
             step.reason = Reason.TRIED_AGAIN
 
     def _has_choice(self, node: NodeRecord) -> bool:
-        return not node.details.get("late") and all(view.policy == Policy.AUTO for view in self._owners(node))
+        return not node.details.late and all(view.policy == Policy.AUTO for view in self._owners(node))
 
     def _owners(self, node: NodeRecord) -> list[ViewRecord]:
         return [view for view in self._world.views.values() if node.name in view.nodes]
@@ -78,7 +78,7 @@ class Weighing:
         node = self._world.nodes[name]
         if name not in self._relations:  # it is not refreshed now, and will have to compare some time
             return NEVER_RECOMPUTED
-        if node.version is None or node.details.get("reason_code") == Reason.POLICY_FULL:
+        if node.version is None or node.details.reason_code == Reason.POLICY_FULL:
             return EITHER
         maintained = self._maintained(node)
         if maintained is None:

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.catalog import TableRecord, ViewRecord, World
 from penstock.errors import NotSupportedError
 from penstock.observe.listings import STATEMENT, Listing
-from penstock.sql.statements import Placement, ShowCreate
+from penstock.sql.statements import ShowCreate
 from penstock.storage.delta_log import Snapshot
 from penstock.vocabulary import Policy
 
@@ -32,7 +32,7 @@ def listing(world: World, asked: ShowCreate) -> Listing:
 
 
 def of_view(world: World, view: ViewRecord) -> str:
-    placement = Placement.read(world.nodes[view.key].details.get("placement", {}))
+    placement = world.nodes[view.key].details.placement
     columns = [_name(name) + (f" COMMENT {_text(comment)}" if comment else "") for name, _, comment in view.columns]
     parts = [
         f"CREATE MATERIALIZED VIEW {_name(view.name)} ({', '.join(columns)})",

@@ -140,15 +140,15 @@ def explain(
     explained = []
     for node in nodes:
         others = tuple(v.name for v in world.views.values() if v.key != view.key and node.name in v.nodes)
-        computes = str(node.details["operator"])
+        computes = node.details.operator
         for read in node.inputs:
             computes = computes.replace(read, shown(read))
         explained.append(
             NodeExplanation(
                 name=view.name if not node.hidden else shown(node.name), hidden=node.hidden,
-                rule=str(node.details["rule"]), computes=computes, reads=str(node.details["reads"]),
-                inputs=tuple(shown(n) for n in node.inputs), incremental=bool(node.details["incremental"]),
-                estimated_rows=node.details.get("estimated_rows"), rows=(rows or {}).get(node.name), shared_with=others,
+                rule=node.details.rule, computes=computes, reads=node.details.reads,
+                inputs=tuple(shown(n) for n in node.inputs), incremental=node.details.incremental,
+                estimated_rows=node.details.estimated_rows, rows=(rows or {}).get(node.name), shared_with=others,
                 folder=f"nodes/{PurePath(node.path).name}" if node.hidden else None,
             )
         )  # fmt: skip
@@ -161,7 +161,7 @@ def explain(
         )
         if last.details is not None and last.action != Action.NO_DATA:
             done += "".join(f"\n    {label:9} {text}" for label, text in _costs(last.details))
-    constructs = dict.fromkeys((str(c), str(how)) for n in nodes for c, how in n.details.get("constructs", ()))
+    constructs = dict.fromkeys(construct for node in nodes for construct in node.details.constructs)
     if not view.incremental:
         constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}
     return Explanation(

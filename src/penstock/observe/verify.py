@@ -90,7 +90,7 @@ def verify(spark: SparkSession, world: World, key: str, sample: float | None = N
     try:
         consumed = _consumed(world, view)
         made = replace(made, versions={world.display_name(name): f.version for name, f in sorted(consumed.items())})
-        with under(spark, Settings.recorded(node.details)):
+        with under(spark, Settings.of(node.details.settings)):
             actual = read_snapshot(spark, Snapshot(node.path, node.version), [name for name, _, _ in view.columns])
             missing, superfluous, examples = _compared(_query_rows(spark, world, view, consumed), actual, view, sample)
     except (_NotVerified, HistoryGone, PenstockError) as problem:
@@ -164,7 +164,7 @@ def _input(spark: SparkSession, world: World, view: ViewRecord, key: str, consum
     if snapshot.table_id != consumed.table_id:
         raise _NotVerified(f"{name!r} is another table than the one that was read. Refresh the view first")
     there = {field.name.lower() for field in schema_of(snapshot).fields}
-    columns = [name for name in world.nodes[view.key].details["schemas"][key] if name.lower() in there]
+    columns = [name for name in world.nodes[view.key].details.schemas[key] if name.lower() in there]
     late = next((node for node in world.late_nodes(view).values() if node.inputs[0] == key), None)
     if late is None:
         return read_snapshot(spark, snapshot).select(*map(quoted, columns))
