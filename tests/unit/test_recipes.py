@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 from pyspark.sql.types import DecimalType, IntegerType, LongType, StringType, StructField, StructType
-from relations import NO_SPARK, Held, Memory, NeedsSpark, Relation, counted, without_spark
+from relations import counted
 from sqlglot import exp
 from trees import Maker
 
@@ -33,6 +33,7 @@ from penstock.frames.names import WEIGHT
 from penstock.frames.zset import Delta, ZSet, totals, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
+from penstock.ivm.in_memory import NO_SPARK, ChangedTable, Held, Memory, NeedsSpark, without_spark
 from penstock.ivm.node import maintained_node
 from penstock.plan import build, split
 from penstock.plan.operators import Operator, Project, Scan, mapped, walk
@@ -143,7 +144,7 @@ def test_the_way_of_a_change(tmp_path: Path) -> None:
     with without_spark():
         assert can_append(source)
         before = append(source, first, "orders")
-        held = node.evaluate(Memory({"orders": Relation(first, first)}), "post")
+        held = node.evaluate(Memory({"orders": ChangedTable(first, first)}), "post")
         applied(target, held.select([*columns(held.columns), (WEIGHT, tree("1L"))]), node.keys)
         after = append(Snapshot(source.path), new, "orders")
 
@@ -151,7 +152,7 @@ def test_the_way_of_a_change(tmp_path: Path) -> None:
         assert found.rows is not None
         assert counted(found.rows, weighted=True) == {(Decimal(25), "us"): 1, (Decimal(5), "asia"): 1}
 
-        inputs = Memory({"orders": Relation(first, there(source.path))})
+        inputs = Memory({"orders": ChangedTable(first, there(source.path))})
         change = node.delta(inputs, Held(there(target.path)))
         assert change is not None
         assert counted(change.only(["region", "total", "orders", WEIGHT]), weighted=True) == {

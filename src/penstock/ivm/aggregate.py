@@ -4,6 +4,15 @@ batch:  agg(R)
 delta:  self-maintainable functions: merge the change's partials with the stored state of the touched groups;
         an extreme that was removed, and other functions: agg(R.post by touched groups) - stored rows of these groups
 reads:  the delta and the touched groups of the table; the child's rows of the groups that must be recomputed
+
+A removal and a new group: the stored rows of two groups are read, and no order but the changed ones.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> orders = table("region amount", [("eu", 40), ("eu", 5), ("us", 20)], gone=[("eu", 5)], new=[("asia", 7)])
+>>> change("SELECT region, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY region", orders=orders)
++1  asia  7  1
++1  eu  40  1
+-1  eu  45  2
 """
 
 from __future__ import annotations

@@ -7,6 +7,13 @@ reads:  the deltas; of L the rows that match dR; of R the rows that match dL or 
 
 A row of L finds other rows in R after the epoch than before only if some row of dR matches it: nothing but A and dL
 has to be looked up, and it does not matter that A may hold rows for which nothing changes: they cancel.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> orders = table("item", [("pen",), ("ink",)])
+>>> prices = table("item price", [("pen", 3)], new=[("ink", 9)])
+>>> change("SELECT o.item, price FROM orders o LEFT JOIN prices p ON o.item = p.item", orders=orders, prices=prices)
++1  ink  9
+-1  ink  NULL
 """
 
 from __future__ import annotations
