@@ -18,7 +18,7 @@ from penstock.catalog.connection import refusal
 from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
 from penstock.engine.report import counted
 from penstock.engine.said import Said
-from penstock.errors import InternalError, NotSupportedError, PenstockError, WarehouseError
+from penstock.errors import NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
 from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
@@ -177,7 +177,7 @@ class Database:
         self._progress("running the statement")
         return self._run(statement)
 
-    def _read_here(self, text: str) -> Found | None:
+    def read_here(self, text: str) -> Found | None:
         """The rows of a query, if it needs no Spark; for whoever wants rows and no DataFrame."""
         from penstock.engine.here import read
 
@@ -325,14 +325,10 @@ class Database:
         chosen = check_options(refresh or "MANUAL", policy or Policy.AUTO, None)
         self._alter(
             s.AlterView(
-                "",
-                name=name,
-                policy=chosen if policy else None,
-                refresh=refresh,
-                consistency=consistency,
+                "", name=name, policy=chosen if policy else None, refresh=refresh, consistency=consistency,
                 schedule=schedule_policy,
             )
-        )
+        )  # fmt: skip
 
     def _alter(self, change: s.AlterView) -> str | None:
         """Do it; gives a remark when it has no effect."""
@@ -393,11 +389,10 @@ class Database:
 
     def settings(self) -> dict[str, str]:
         """The settings of the warehouse, as they hold now."""
-        from penstock.engine.settings import SETTINGS, value_of
+        from penstock.engine.settings import in_force
 
         self._check_open()
-        given = self._catalog.world().settings
-        return {name: value_of(given, name) for name in SETTINGS}
+        return in_force(self._catalog.world().settings)
 
     def drop_view(self, name: str, cascade: bool = False) -> None:
         """Drop a view; with ``cascade`` also the views that read it."""
@@ -493,46 +488,11 @@ class Database:
         return Done(f"{said}. {remark}" if remark else said, report=report)
 
     def _show(self, statement: s.Statement) -> DataFrame:
-        """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
-        from penstock.engine.relations import as_frame, spark_plan
-        from penstock.frames.settings import own
-        from penstock.observe import creation, listings
-        from penstock.observe.explained import explain_planned
+        """SHOW, DESCRIBE and EXPLAIN."""
+        from penstock.observe.showing import Showing
 
-        world = self._catalog.world()
-        match statement:
-            case s.ShowTables():
-                listing = listings.tables(world)
-            case s.ShowViews():
-                listing = listings.views(self.status())
-            case s.ShowGroups():
-                listing = listings.groups(world, self._catalog.published_epochs())
-            case s.ShowCheckpoints():
-                listing = listings.checkpoints(self.checkpoints())
-            case s.ShowWatermarks():
-                listing = listings.watermarks(world)
-            case s.ShowAlerts():
-                listing = listings.alerts(world, self.alerts())
-            case s.ShowSettings():
-                listing = listings.settings(self.settings())
-            case s.ShowDependencies():
-                listing = listings.dependencies(world, statement.name)
-            case s.ShowHistory():
-                listing = listings.history(world, self.history(statement.name, statement.limit))
-            case s.ShowCreate():
-                listing = creation.listing(world, statement)
-            case s.DescribeView():
-                listing = listings.description(world, statement.name, own(self.spark).settings)
-            case s.ExplainView():
-                listing = listings.lines("explanation", str(self.explain(statement.name)))
-            case s.ExplainCreate():
-                planned = explain_planned(world, self._engine.views.define(world, statement.create))
-                listing = listings.lines("explanation", str(planned))
-            case s.ExplainQuery():
-                listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))
-            case _:
-                raise InternalError(f"no way to run {type(statement).__name__}")
-        return as_frame(self.spark, listing.ddl, listing.rows)
+        showing = Showing(self._catalog, lambda: self.spark, self._engine.views.define, self._query)
+        return showing.show(statement)
 
 
 def _vacuumed(freed: Freed) -> Done:

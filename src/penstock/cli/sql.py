@@ -136,7 +136,7 @@ def run_statement(
     rows: Page | list[dict[str, Any]] | None = None
     with progress.during("running the statement"):
         if isinstance(parse(text), Query):
-            found = database._read_here(text)
+            found = database.read_here(text)
             rows = None if found is None else fetch_here(found, limit or (None if json else SHOWN_ROWS), json=json)
         result = database.sql(text) if rows is None else None
         if result is not None and not isinstance(result, Done):

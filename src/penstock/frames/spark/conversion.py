@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
@@ -52,7 +53,7 @@ def survives(schema: StructType) -> bool:
     """Whether Arrow's types say all that Spark's do: not of a collated text, for one."""
     try:
         return fits_arrow(schema) and spark_schema(to_arrow_schema(schema, timezone="UTC")) == schema
-    except Exception:  # a type that Arrow does not have
+    except PySparkException:  # a type that Arrow does not have
         return False
 
 
