@@ -18,7 +18,7 @@ from penstock.catalog.connection import refusal
 from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
 from penstock.engine.report import counted
 from penstock.engine.said import Said
-from penstock.errors import InternalError, NotSupportedError, PenstockError, WarehouseError
+from penstock.errors import NotSupportedError, PenstockError, WarehouseError
 from penstock.observe.explain import Explanation
 from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
@@ -26,6 +26,7 @@ from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
 from penstock.sql import statements as s
 from penstock.storage.locations import local_path
+from penstock.vocabulary import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,7 +177,7 @@ class Database:
         self._progress("running the statement")
         return self._run(statement)
 
-    def _read_here(self, text: str) -> Found | None:
+    def read_here(self, text: str) -> Found | None:
         """The rows of a query, if it needs no Spark; for whoever wants rows and no DataFrame."""
         from penstock.engine.here import read
 
@@ -275,7 +276,7 @@ class Database:
         query: str,
         *,
         refresh: str = "MANUAL",
-        policy: str = "AUTO",
+        policy: str = Policy.AUTO,
         target_lag: str | None = None,
         initialize: bool = True,
         comment: str | None = None,
@@ -294,16 +295,19 @@ class Database:
     ) -> Report | None:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
         self._check_open(to_change=True)
-        check_options(refresh, policy, target_lag)
+        chosen = check_options(refresh, policy, target_lag)
+        emitted, every = emission(emit, emit_every)
         options = s.Options(
-            choice("consistency", consistency), choice("schedule_policy", schedule_policy),
-            *emission(emit, emit_every), length("allow_lateness", allow_lateness),
+            consistency=choice("consistency", consistency), schedule=choice("schedule_policy", schedule_policy),
+            emit=emitted, every=every, lateness=length("allow_lateness", allow_lateness),
         )  # fmt: skip
         return self._engine.views.create(
             s.CreateView(
-                query, plain_name(name), query, or_replace, if_not_exists, tuple((c, None) for c in columns), comment,
-                tuple((properties or {}).items()), refresh.upper(), policy.upper(), initialize,
-                s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets), options,
+                query, name=plain_name(name), query=query, or_replace=or_replace, if_not_exists=if_not_exists,
+                columns=tuple((c, None) for c in columns), comment=comment,
+                properties=tuple((properties or {}).items()), refresh=refresh.upper(), policy=chosen,
+                initialize=initialize, placement=s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets),
+                options=options,
             )
         )  # fmt: skip
 
@@ -317,16 +321,23 @@ class Database:
         schedule_policy: str | None = None,
     ) -> None:
         """Change when or how a view is refreshed."""
-        self._alter(s.AlterView("", name, policy, refresh, consistency, schedule_policy))
+        self._check_open(to_change=True)
+        chosen = check_options(refresh or "MANUAL", policy or Policy.AUTO, None)
+        self._alter(
+            s.AlterView(
+                "", name=name, policy=chosen if policy else None, refresh=refresh, consistency=consistency,
+                schedule=schedule_policy,
+            )
+        )  # fmt: skip
 
     def _alter(self, change: s.AlterView) -> str | None:
         """Do it; gives a remark when it has no effect."""
         self._check_open(to_change=True)
-        check_options(change.refresh or "MANUAL", change.policy or "AUTO", None)
+        check_options(change.refresh or "MANUAL", change.policy or Policy.AUTO, None)
         consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
         self._catalog.world().view_key(change.name)
         if change.policy is not None:
-            self._engine.views.set_policy(change.name, change.policy.upper())
+            self._engine.views.set_policy(change.name, change.policy)
         if consistency is None and schedule is None:
             return None
         return self._engine.views.set_options(change.name, consistency=consistency, schedule=schedule)
@@ -378,11 +389,10 @@ class Database:
 
     def settings(self) -> dict[str, str]:
         """The settings of the warehouse, as they hold now."""
-        from penstock.engine.settings import SETTINGS, value_of
+        from penstock.engine.settings import in_force
 
         self._check_open()
-        given = self._catalog.world().settings
-        return {name: value_of(given, name) for name in SETTINGS}
+        return in_force(self._catalog.world().settings)
 
     def drop_view(self, name: str, cascade: bool = False) -> None:
         """Drop a view; with ``cascade`` also the views that read it."""
@@ -478,46 +488,11 @@ class Database:
         return Done(f"{said}. {remark}" if remark else said, report=report)
 
     def _show(self, statement: s.Statement) -> DataFrame:
-        """SHOW, DESCRIBE and EXPLAIN, as a DataFrame of text columns."""
-        from penstock.engine.relations import as_frame, spark_plan
-        from penstock.frames.settings import own
-        from penstock.observe import creation, listings
-        from penstock.observe.explained import explain_planned
+        """SHOW, DESCRIBE and EXPLAIN."""
+        from penstock.observe.showing import Showing
 
-        world = self._catalog.world()
-        match statement:
-            case s.ShowTables():
-                listing = listings.tables(world)
-            case s.ShowViews():
-                listing = listings.views(self.status())
-            case s.ShowGroups():
-                listing = listings.groups(world, self._catalog.published_epochs())
-            case s.ShowCheckpoints():
-                listing = listings.checkpoints(self.checkpoints())
-            case s.ShowWatermarks():
-                listing = listings.watermarks(world)
-            case s.ShowAlerts():
-                listing = listings.alerts(world, self.alerts())
-            case s.ShowSettings():
-                listing = listings.settings(self.settings())
-            case s.ShowDependencies():
-                listing = listings.dependencies(world, statement.name)
-            case s.ShowHistory():
-                listing = listings.history(world, self.history(statement.name, statement.limit))
-            case s.ShowCreate():
-                listing = creation.listing(world, statement)
-            case s.DescribeView():
-                listing = listings.description(world, statement.name, own(self.spark).settings)
-            case s.ExplainView():
-                listing = listings.lines("explanation", str(self.explain(statement.name)))
-            case s.ExplainCreate():
-                planned = explain_planned(world, self._engine.views.define(world, statement.create))
-                listing = listings.lines("explanation", str(planned))
-            case s.ExplainQuery():
-                listing = listings.lines("plan", spark_plan(self._query(statement.query), statement.mode))
-            case _:
-                raise InternalError(f"no way to run {type(statement).__name__}")
-        return as_frame(self.spark, listing.ddl, listing.rows)
+        showing = Showing(self._catalog, lambda: self.spark, self._engine.views.define, self._query)
+        return showing.show(statement)
 
 
 def _vacuumed(freed: Freed) -> Done:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from penstock.vocabulary import Reason
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -78,7 +80,7 @@ class DefinitionError(PenstockError):
 class NotIncrementalError(DefinitionError):
     """A view under INCREMENTAL STRICT whose query cannot be maintained incrementally."""
 
-    def __init__(self, message: str, *, code: str):
+    def __init__(self, message: str, *, code: Reason):
         super().__init__(message)
         self.code = code
 

@@ -34,8 +34,11 @@ def test_the_cascade_of_the_readme_needs_no_spark_job(run: Run, spark: SparkSess
 
 
 def test_the_command_fills_a_page_and_draws(run: Run, tmp_path: Path) -> None:
-    cell = Cell("bars", 1_000, 10, 1, {"penstock": [1.0], "full": [4.0]})
-    save(Result("cascade-append", "bars", 1, 1, {}, [cell], []), tmp_path / "out")
+    cell = Cell(case="bars", rows=1_000, changed=10, views=1, seconds={"penstock": [1.0], "full": [4.0]})
+    save(
+        Result(workload="cascade-append", title="bars", scale=1, repeat=1, machine={}, cells=[cell], goals=[]),
+        tmp_path / "out",
+    )
     page = tmp_path / "page.md"
     places = "".join(f"<!-- bench: {name} -->\n<!-- end -->\n" for name in ("summary", "pictures", "cascade-append"))
     page.write_text(places)
@@ -46,8 +49,11 @@ def test_the_command_fills_a_page_and_draws(run: Run, tmp_path: Path) -> None:
 
 def test_the_command_compares_results_of_before_and_after(run: Run, tmp_path: Path) -> None:
     for directory, seconds in (("before", 1.0), ("after", 2.0)):
-        cell = Cell("bars", 1_000, 10, 1, {"penstock": [seconds], "full": [4.0]})
-        save(Result("cascade-append", "bars", 1, 1, {}, [cell], []), tmp_path / directory)
+        cell = Cell(case="bars", rows=1_000, changed=10, views=1, seconds={"penstock": [seconds], "full": [4.0]})
+        save(
+            Result(workload="cascade-append", title="bars", scale=1, repeat=1, machine={}, cells=[cell], goals=[]),
+            tmp_path / directory,
+        )
     shown = run("bench", "--compare", tmp_path / "before", "--out", tmp_path / "after")
     assert "4.0 x, 2.0 x" in shown.stdout
     assert "1 are more than 10 % worse" in shown.stdout

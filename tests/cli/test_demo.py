@@ -27,7 +27,11 @@ def test_the_demo_keeps_bars_fresh_and_checks_them(run: Run, spark: SparkSession
 
 
 def test_candles_show_where_each_bar_went() -> None:
-    rising, falling, still = Bar("09:30", 2, 8, 0, 6), Bar("09:31", 7, 7, 3, 3), Bar("09:32", 4, 4, 4, 4)
+    rising, falling, still = (
+        Bar(label="09:30", open=2, high=8, low=0, close=6),
+        Bar(label="09:31", open=7, high=7, low=3, close=3),
+        Bar(label="09:32", open=4, high=4, low=4, close=4),
+    )
     picture = draw([rising, falling, still], height=4)
     assert picture.plain.splitlines() == [
         "      8.00 ╽┃ ",
@@ -42,5 +46,5 @@ def test_candles_show_where_each_bar_went() -> None:
 
 
 def test_a_single_price_and_no_bars_at_all() -> None:
-    assert draw([Bar("09:30", 5, 5, 5, 5)], height=1).plain.splitlines()[0] == "      5.00 ╹"
+    assert draw([Bar(label="09:30", open=5, high=5, low=5, close=5)], height=1).plain.splitlines()[0] == "      5.00 ╹"
     assert draw([]).plain == "no bars yet"

@@ -9,17 +9,17 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from relations import NO_SPARK, Held, Memory, NeedsSpark, Relation, Rows, counted, without_spark
+from relations import Rows, counted
 from trees import TYPES, Maker, Typed
 
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.clock import Clock, running
+from penstock.frames.clock import Clock, timing
 from penstock.ivm import rules
-from penstock.ivm.layout import argument_of, as_aggregate
+from penstock.ivm.in_memory import NO_SPARK, ChangedTable, Held, Memory, NeedsSpark, types_of, without_spark
 from penstock.ivm.node import maintained_node
 from penstock.plan.nodes import NodePlan
-from penstock.plan.operators import Aggregate, Distinct, Operator, Sessions, walk
-from penstock.sql.trees import column, tree
+from penstock.plan.operators import Operator, walk
+from penstock.sql.trees import column
 
 SEEDS, TREES = 12, 340
 STEPS = 100_000 // SEEDS
@@ -56,7 +56,7 @@ def _check_tree(seed: int, told: Told) -> None:
     """A chain of nodes: each stateful one becomes a relation that the next tree reads."""
     maker = Maker(seed)
     try:
-        with running(Clock()):
+        with timing(Clock()):
             _check_chain(maker, seed, told)
     except NeedsSpark as problem:
         told.left[str(problem)] += 1
@@ -92,9 +92,9 @@ def _check_stateless(op: Operator, memory: Memory, seed: int) -> None:
     assert not -found, f"seed {seed}: {op}"
 
 
-def _check_stateful(made: Typed, memory: Memory, seed: int) -> tuple[list[str], Relation] | None:
+def _check_stateful(made: Typed, memory: Memory, seed: int) -> tuple[list[str], ChangedTable] | None:
     plan = NodePlan("node", made.op, tuple((_shown(name), column(name)) for name in made.op.columns), hidden=True)
-    node = maintained_node(plan, _types(made, memory))
+    node = maintained_node(plan, types_of(made.op, memory))
     before, after = (node.evaluate(memory, moment).rows() for moment in ("pre", "post"))
     if before is None or after is None:
         raise NeedsSpark
@@ -112,27 +112,15 @@ def _shown(name: str) -> str:
     return name.removeprefix("__")
 
 
-def _types(made: Typed, memory: Memory) -> dict[str, str]:
-    """What Spark would say of the measures' arguments and values; rows on the driver have the same types."""
-    if not isinstance(made.op, Aggregate | Distinct) or isinstance(made.op, Sessions):
-        return {}
-    body = as_aggregate(made.op)
-    child = rules.evaluate(body.child, memory, "post").frame
-    arguments = [argument_of(function) or tree("1") for _, function in body.measures]
-    given = child.select([(f"x{i}", e) for i, e in enumerate(arguments)]).types if arguments else {}
-    values = child.group([], [(f"v{i}", e) for i, (_, e) in enumerate(body.measures)]).types if arguments else {}
-    return {**given, **values}
-
-
 def _counted(rows: pa.Table) -> Rows:
     return counted(ArrowFrame.of(NO_SPARK, rows), weighted=False)
 
 
-def _as_relation(made: Typed, before: pa.Table, after: pa.Table) -> tuple[list[str], Relation] | None:
+def _as_relation(made: Typed, before: pa.Table, after: pa.Table) -> tuple[list[str], ChangedTable] | None:
     """The node's table as the next tree reads it: the columns of types that trees know."""
     known = [name for name in made.op.columns if made.types.get(name) in TYPES]
     names, kinds = [_shown(name) for name in known], [made.types[name] for name in known]
     if not names or any(before.schema.field(n).type != TYPES[k][0] for n, k in zip(names, kinds, strict=True)):
         return None
     called = [f"c{i}" for i in range(len(names))]
-    return kinds, Relation(*(table.select(names).rename_columns(called) for table in (before, after)))
+    return kinds, ChangedTable(*(table.select(names).rename_columns(called) for table in (before, after)))

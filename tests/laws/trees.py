@@ -12,9 +12,9 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-from relations import Relation
 from sqlglot import exp
 
+from penstock.ivm.in_memory import ChangedTable
 from penstock.plan.operators import (
     Aggregate,
     Distinct,
@@ -65,7 +65,7 @@ class Maker:
 
     def __init__(self, seed: int):
         self.chance = Random(seed)
-        self.tables: dict[str, Relation] = {}
+        self.tables: dict[str, ChangedTable] = {}
         self.kinds: dict[str, list[str]] = {}
         self._names = 0
         for name in ("r", "q"):
@@ -74,7 +74,7 @@ class Maker:
 
     # -- relations ----------------------------------------------------------------------------------------------------
 
-    def _relation(self, kinds: Sequence[str]) -> Relation:
+    def _relation(self, kinds: Sequence[str]) -> ChangedTable:
         rows = [self._row(kinds) for _ in range(self.chance.randint(0, 9))]
         gone = [row for row in rows if self.chance.random() < 0.3]
         new = [self._row(kinds) for _ in range(self.chance.randint(0, 4))]
@@ -85,7 +85,7 @@ class Maker:
             left, gone = list(rows), []
         if self.chance.random() < 0.15:
             left, new = list(rows), []
-        return Relation(_table(kinds, rows), _table(kinds, [*left, *new]))
+        return ChangedTable(_table(kinds, rows), _table(kinds, [*left, *new]))
 
     def _row(self, kinds: Sequence[str]) -> tuple[Any, ...]:
         return tuple(TYPES[kind][1](self.chance) for kind in kinds)
@@ -138,7 +138,7 @@ class Maker:
         conditions = tuple(self._meeting(left, right, some=True))
         mark = self.name() if kind == "mark" else None
         types = {**left.types, **(right.types if kind in ("left", "full") else {}), **({mark: "b"} if mark else {})}
-        return Typed(SidedJoin(kind, left.op, right.op, conditions, mark), types)
+        return Typed(SidedJoin(kind=kind, left=left.op, right=right.op, conditions=conditions, mark=mark), types)
 
     def _union(self, depth: int) -> Typed:
         one = self.stateless(depth - 1)

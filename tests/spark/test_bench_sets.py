@@ -12,7 +12,7 @@ from penstock.bench.workloads.driver import SETS, measured
 
 def test_the_auction_house_follows_small_changes(spark: SparkSession) -> None:
     """A view that differs from its recomputation would be an error."""
-    bench = Bench(Sparks(spark, None), scale=0.001, repeat=1)
+    bench = Bench(sparks=Sparks(spark, None), scale=0.001, repeat=1)
     (cell,) = measured(bench, ["nexmark"])
     assert 0 < cell.changed <= on_driver.SMALL
     assert {action.action for action in cell.actions} <= {"INCREMENTAL", "NO_DATA"}

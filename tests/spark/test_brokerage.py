@@ -20,7 +20,7 @@ BROKERAGE = Brokerage.of(lambda rows: 400)
 
 @pytest.fixture(scope="module")
 def stage(spark: SparkSession) -> Iterator[Stage]:
-    with Bench(Sparks(spark, None)).stage() as stage:
+    with Bench(sparks=Sparks(spark, None)).stage() as stage:
         stage.create(BROKERAGE.tables(), VIEWS)
         yield stage
 

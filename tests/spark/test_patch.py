@@ -59,7 +59,7 @@ class Table:
         frame = self._frame([(*known[row], weight) for row, weight in weights.items()], f"{self.ddl}, {WEIGHT} LONG")
         table = frame.toArrow() if local else None
         rows = SparkFrame.of_frame(Running(self.spark), frame, UNKNOWN)
-        change = TableChange(rows, len(added), len(removed), self.keys, table)
+        change = TableChange(rows=rows, inserted=len(added), deleted=len(removed), keys=self.keys, local=table)
         applied = apply_change(Running(self.spark), self.now, change, node="t", run=self._next())
         self.version = applied.version
         self.expected.subtract(map(self._shown, removed))

@@ -7,7 +7,8 @@ import pytest
 
 import penstock
 from oracle import rows as listed
-from penstock.observe.verify import DIFFERENT, EQUAL, NOT_VERIFIED, Example, Verification
+from penstock.observe.verify import Example, Verification
+from penstock.vocabulary import Outcome
 from tampering import created, filled, tamper, without
 
 
@@ -36,13 +37,18 @@ def test_views_are_equal_whatever_came_after_their_refresh(rows: penstock.Databa
     rows.sql("UPDATE t SET d = d * 3, x = x + 1 WHERE id % 3 = 0")
     rows.refresh("over_view")
     rows.sql("DELETE FROM t WHERE id > 9")
-    assert outcomes(rows) == dict.fromkeys(names, EQUAL)
-    assert outcomes(rows, sample=0.5) == dict.fromkeys(names, EQUAL)
+    assert outcomes(rows) == dict.fromkeys(names, Outcome.EQUAL)
+    assert outcomes(rows, sample=0.5) == dict.fromkeys(names, Outcome.EQUAL)
     (one,) = rows.verify("over_view")
-    assert one == Verification("over_view", EQUAL, versions={"sums": rows._catalog.world().nodes["sums"].version or 0})
+    assert one == Verification(
+        view="over_view", outcome=Outcome.EQUAL, versions={"sums": rows._catalog.world().nodes["sums"].version or 0}
+    )
     rows.sql("CREATE MATERIALIZED VIEW empty AS SELECT 1 AS one WITH NO DATA")
     (one,) = rows.verify("Empty")
-    assert (one.outcome, one.reason) == (NOT_VERIFIED, "it has no rows yet. Run REFRESH MATERIALIZED VIEW empty")
+    assert (one.outcome, one.reason) == (
+        Outcome.NOT_VERIFIED,
+        "it has no rows yet. Run REFRESH MATERIALIZED VIEW empty",
+    )
 
 
 def test_what_differs_is_counted_and_shown(rows: penstock.Database) -> None:
@@ -57,15 +63,15 @@ def test_what_differs_is_counted_and_shown(rows: penstock.Database) -> None:
     tamper(rows, "counts", wrong)
     tamper(rows, "bag", without(0, 1))
     counts, bag, fine = rows.verify("counts", "bag", "fine")
-    assert (counts.outcome, counts.missing, counts.superfluous) == (DIFFERENT, 1, 1)
+    assert (counts.outcome, counts.missing, counts.superfluous) == (Outcome.DIFFERENT, 1, 1)
     average = str(listed(rows.table("counts").where("k = 2"))[0][2])
     assert sorted(counts.examples, key=lambda example: example.copies) == [
         Example(-1, {"k": "2", "n": "6", "a": average}), Example(1, {"k": "2", "n": "7", "a": average}),
     ]  # fmt: skip
-    assert (bag.outcome, bag.missing, bag.superfluous) == (DIFFERENT, 2, 0)
-    assert fine.outcome == EQUAL
+    assert (bag.outcome, bag.missing, bag.superfluous) == (Outcome.DIFFERENT, 2, 0)
+    assert fine.outcome == Outcome.EQUAL
     rows.refresh(full=True)
-    assert set(outcomes(rows).values()) == {EQUAL}
+    assert set(outcomes(rows).values()) == {Outcome.EQUAL}
 
 
 def test_a_sample_is_of_the_same_rows_and_finds_what_is_in_it(rows: penstock.Database) -> None:
@@ -87,7 +93,7 @@ def test_floats_may_differ_in_their_last_digits(rows: penstock.Database) -> None
         tamper(rows, "v", other)
 
     off(1e-12)
-    assert outcomes(rows) == {"v": EQUAL}
+    assert outcomes(rows) == {"v": Outcome.EQUAL}
     off(1e-6)
     (one,) = rows.verify("v")
     assert (one.missing, one.superfluous) == (23, 23), "all but zero"
@@ -108,13 +114,13 @@ def test_what_cannot_be_verified_says_why(rows: penstock.Database) -> None:
     finally:
         rows.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     (old,) = rows.verify("old")
-    assert old.outcome == NOT_VERIFIED
+    assert old.outcome == Outcome.NOT_VERIFIED
     assert "of 'u' is gone (VACUUM). Refresh the view first" in str(old.reason)
     tamper(rows, "ties", lambda known: known.set_column(0, "k", pa.array([9, 9, 9], pa.int32())))
     (ties,) = rows.verify("ties")
     assert "rows that tie" in str(ties.reason)
     tamper(rows, "ties", without(0))
-    assert rows.verify("ties")[0].outcome == DIFFERENT
+    assert rows.verify("ties")[0].outcome == Outcome.DIFFERENT
 
 
 def test_windows_that_wait_and_rows_that_came_late(db: penstock.Database) -> None:
@@ -128,4 +134,4 @@ def test_windows_that_wait_and_rows_that_came_late(db: penstock.Database) -> Non
     db.refresh()
     assert db.table("v_late").count() == 1
     assert db.table("v").count() == 2
-    assert outcomes(db) == {"v": EQUAL}
+    assert outcomes(db) == {"v": Outcome.EQUAL}

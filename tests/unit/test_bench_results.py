@@ -11,27 +11,40 @@ import pytest
 
 from penstock.bench import bars, comparison, on_driver
 from penstock.bench.contenders import Insisting
-from penstock.bench.measure import Action, Cell, Driven, Goal, Result, at_least, at_most
+from penstock.bench.measure import Cell, Driven, Goal, Recorded, Result, at_least, at_most
 from penstock.bench.report import filled, markdown, remarks, sheet, summary
 from penstock.bench.run import save, saved
 from penstock.errors import PenstockError
+from penstock.vocabulary import Action, Reason, Strategy
 
 
 def result(full: float = 4.0, goal: float = 3.0) -> Result:
     """Penstock takes one second, recomputation as many as given."""
     cell = Cell(
-        "bars", 1_000, 10, 2, {"penstock": [1.0, 1.0, 2.0], "full": [full, full, full]},
-        [Action("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Action("b", "FULL", None, "CHEAPER", 3)], 5,
-        {"penstock": {"python": 2**30, "java": 2**30}},
+        case="bars", rows=1_000, changed=10, views=2, seconds={"penstock": [1.0, 1.0, 2.0], "full": [full, full, full]},
+        actions=[
+            Recorded(view="a", action=Action.INCREMENTAL, strategy=Strategy.APPEND, reason=Reason.CHANGED, times=3),
+            Recorded(view="b", action=Action.FULL, strategy=None, reason=Reason.CHEAPER, times=3),
+        ],
+        jobs=5, peaks={"penstock": {"python": 2**30, "java": 2**30}},
     )  # fmt: skip
     goals = [at_least("times as fast", cell.ratio("full"), goal, "bars"), at_most("GiB", 2.0, 6)]
     machine = {"cores": "2"}
-    return Result("cascade-append", "bars", 1, 3, machine, [cell], goals, {"duckdb": "not installed"})
+    return Result(
+        workload="cascade-append",
+        title="bars",
+        scale=1,
+        repeat=3,
+        machine=machine,
+        cells=[cell],
+        goals=goals,
+        left_out={"duckdb": "not installed"},
+    )
 
 
 def test_a_ratio_is_the_median_of_runs_beside_each_other() -> None:
     """A slow moment of the machine hits both contenders of a round, and leaves their ratio alone."""
-    cell = Cell("c", 1, 1, 1, {"penstock": [1.0, 10.0, 1.0], "full": [3.0, 30.0, 4.0]})
+    cell = Cell(case="c", rows=1, changed=1, views=1, seconds={"penstock": [1.0, 10.0, 1.0], "full": [3.0, 30.0, 4.0]})
     assert cell.ratio("full") == 3.0
     assert cell.median("penstock") == 1.0
     assert cell.ratio("merge") is None
@@ -97,7 +110,7 @@ def test_results_survive_their_file(tmp_path: Path) -> None:
 
 def test_results_of_before_and_after_stand_beside_each_other() -> None:
     before, after = result(full=4.0), result(full=3.5)
-    gone = Cell("gone", 1, 1, 1, {"penstock": [1.0], "full": [2.0]})
+    gone = Cell(case="gone", rows=1, changed=1, views=1, seconds={"penstock": [1.0], "full": [2.0]})
     new = replace(gone, case="new")
     text = comparison.markdown(
         [replace(before, cells=[*before.cells, gone])], [replace(after, cells=[*after.cells, new])]
@@ -111,7 +124,9 @@ def test_results_of_before_and_after_stand_beside_each_other() -> None:
 
 
 def test_a_cell_without_contenders_is_compared_by_its_seconds() -> None:
-    quick, slow = (Cell("c", 1, 1, 1, {"penstock": [seconds]}) for seconds in (1.0, 1.2))
+    quick, slow = (
+        Cell(case="c", rows=1, changed=1, views=1, seconds={"penstock": [seconds]}) for seconds in (1.0, 1.2)
+    )
     assert comparison.Pair("w", "c", quick, slow).worse() == ["penstock"]
     assert comparison.Pair("w", "c", slow, quick).worse() == []
 
@@ -122,13 +137,15 @@ def test_the_share_of_small_refreshes_on_the_driver_and_what_leaves_it_are_told(
         Driven("b", 3, 0, ["UPPER(x) AS u", "UPPER(y) AS v"]),
         Driven("c", 2, 1, ["UPPER(z)", "MD5(z)"]),
     ]
-    small = Cell("few", 1_000, 1_000, 3, {}, driven=driven)
-    large = Cell("many", 1_000, 1_001, 1, {}, driven=[Driven("d", 9, 0, ["SOUNDEX(x)"])])
+    small = Cell(case="few", rows=1_000, changed=1_000, views=3, seconds={}, driven=driven)
+    large = Cell(
+        case="many", rows=1_000, changed=1_001, views=1, seconds={}, driven=[Driven("d", 9, 0, ["SOUNDEX(x)"])]
+    )
     lines = on_driver.markdown([replace(result(), cells=[small, large])]).splitlines()
     assert "| [cascade-append](#cascade-append) | 8 | 50.0 % |" in lines
     assert "| all | 8 | 50.0 % |" in lines
     assert lines[-2:] == ["| `UPPER(..)` | 2 |", "| `MD5(..)` | 1 |"], "by the number of views"
-    silent = Cell("few", 1_000, 10, 1, {}, driven=[Driven("a", 2, 1)])
+    silent = Cell(case="few", rows=1_000, changed=10, views=1, seconds={}, driven=[Driven("a", 2, 1)])
     assert on_driver.left([silent]) == [(on_driver.UNNOTED, 1)], "jobs that nobody explained are told too"
 
 
@@ -150,9 +167,20 @@ def test_pictures_are_drawn_of_what_there_is(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from penstock.bench.plots import draw
 
-    cells = [Cell(f"filter, {c}", 100, c, 1, {"penstock": [1.0], "full": [2.0]}, kind="filter") for c in (1, 10)]
-    goals = [Goal("times as fast as recomputation", 2.0, ">=", 1.0, "filter, 1")]
-    results = [result(), *(Result(name, name, 1, 1, {}, cells, goals) for name in ("crossover", "growth"))]
+    cells = [
+        Cell(
+            case=f"filter, {c}", rows=100, changed=c, views=1, seconds={"penstock": [1.0], "full": [2.0]}, kind="filter"
+        )
+        for c in (1, 10)
+    ]
+    goals = [Goal(what="times as fast as recomputation", measured=2.0, bound=">=", target=1.0, case="filter, 1")]
+    results = [
+        result(),
+        *(
+            Result(workload=name, title=name, scale=1, repeat=1, machine={}, cells=cells, goals=goals)
+            for name in ("crossover", "growth")
+        ),
+    ]
     assert [file.name for file in draw(results, tmp_path)] == ["ratios.png", "crossover.png", "growth.png"]
 
 

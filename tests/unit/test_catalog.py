@@ -16,6 +16,7 @@ from penstock.catalog import (
     Frontier,
     HistoryRecord,
     Mark,
+    NodeDetails,
     NodeRecord,
     Publication,
     Seen,
@@ -25,6 +26,7 @@ from penstock.catalog import (
 from penstock.catalog.leases import Leases
 from penstock.catalog.tables import SCHEMA_VERSION, epochs, settings
 from penstock.errors import AlreadyExistsError, DependencyError, LeaseLostError, NotFoundError, WarehouseError
+from penstock.vocabulary import Policy
 
 WHEN = datetime(2024, 2, 29, 12, 30, tzinfo=timezone.utc)
 
@@ -35,19 +37,27 @@ def catalog(url: str) -> Catalog:
 
 
 def table(name: str) -> TableRecord:
-    return TableRecord(name.lower(), name, f"/data/{name}", False, WHEN)
+    return TableRecord(key=name.lower(), name=name, path=f"/data/{name}", external=False, created_at=WHEN)
 
 
 def node(name: str, *inputs: str, hidden: bool = False) -> NodeRecord:
     return NodeRecord(
-        name, hidden, f"/nodes/{name}", f"print of {name}", "{}", inputs, {"input_types": {}, "n": [1, None]}
+        name=name,
+        hidden=hidden,
+        path=f"/nodes/{name}",
+        fingerprint=f"print of {name}",
+        schema_json="{}",
+        inputs=inputs,
+        details=NodeDetails.of_json({"incremental": True, "n": [1, None]}),
     )
 
 
 def view(name: str, *reads: str, nodes: tuple[str, ...] = ()) -> ViewRecord:
     return ViewRecord(
-        name.lower(), name, f"SELECT 1 FROM {', '.join(reads)}", (("a", "int", "the a"), ("b", "string", None)), "why", {"x": "y"},  # noqa: E501
-        "MANUAL", "AUTO", reads, (*nodes, name.lower()), None, None, WHEN,
+        key=name.lower(), name=name, query=f"SELECT 1 FROM {', '.join(reads)}",
+        columns=(("a", "int", "the a"), ("b", "string", None)), comment="why", properties={"x": "y"},
+        refresh="MANUAL", policy=Policy.AUTO, reads=reads, nodes=(*nodes, name.lower()), reason_code=None, reason=None,
+        created_at=WHEN,
     )  # fmt: skip
 
 
@@ -56,11 +66,27 @@ def put(catalog: Catalog, view: ViewRecord, nodes: list[NodeRecord], *, replacin
 
 
 def done(view: str, epoch: int = 0, action: str = "INCREMENTAL") -> HistoryRecord:
-    return HistoryRecord(epoch, view, "SUCCEEDED", action, "APPEND", "CHANGED", 3, 1, 0.25, WHEN)
+    return HistoryRecord(
+        epoch=epoch,
+        view=view,
+        status="SUCCEEDED",
+        action=action,
+        strategy="APPEND",
+        reason="CHANGED",
+        rows_inserted=3,
+        rows_deleted=1,
+        seconds=0.25,
+        started_at=WHEN,
+    )
 
 
 def publication(version: int) -> Publication:
-    return Publication({"v": version}, {"v": {"t": Frontier(version, "id", True)}}, {"t": version}, [done("v")])
+    return Publication(
+        versions={"v": version},
+        frontiers={"v": {"t": Frontier(version, "id", True)}},
+        sources={"t": version},
+        history=[done("v")],
+    )
 
 
 def test_a_new_catalog_is_empty(catalog: Catalog) -> None:
@@ -195,11 +221,15 @@ def test_of_two_epochs_over_one_table_the_watermark_and_the_version_are_those_th
 ) -> None:
     """The epoch that read less is published last."""
     catalog.add_table(table("t"))
-    further = Publication(sources={"t": 3}, watermarks={"t": Mark(300, Seen("at", 300, 3, "id"))})
-    less = Publication(sources={"t": 2}, watermarks={"t": Mark(200, Seen("at", 200, 2, "id"))})
+    further = Publication(
+        sources={"t": 3}, watermarks={"t": Mark(300, Seen(column="at", latest=300, version=3, table_id="id"))}
+    )
+    less = Publication(
+        sources={"t": 2}, watermarks={"t": Mark(200, Seen(column="at", latest=200, version=2, table_id="id"))}
+    )
     catalog.publish(further)
     catalog.publish(less)
-    assert catalog.world().watermarks["t"] == Mark(300, Seen("at", 300, 3, "id"))
+    assert catalog.world().watermarks["t"] == Mark(300, Seen(column="at", latest=300, version=3, table_id="id"))
     moment = catalog.moment()
     assert moment is not None
     assert moment.sources == {"t": 3}

@@ -16,7 +16,7 @@ from penstock.engine.measured import FURTHEST, REMEMBERED, STEP, Belief, Measure
 from penstock.engine.report import ViewReport, combine
 from penstock.engine.standing_in_line import standing_in_line
 
-WORK = Work(("aggregate",), changed=5_000, rows=5_000_000, stored=100_000)
+WORK = Work(kinds=("aggregate",), changed=5_000, rows=5_000_000, stored=100_000)
 RAW = estimate(WORK).raw
 INCREMENTAL, FULL = "INCREMENTAL", "FULL"
 
@@ -138,7 +138,11 @@ def test_corrections_are_bounded_however_many_refreshes_agree() -> None:
 
 
 def test_what_is_believed_fades_towards_the_estimate_and_slower_once_confirmed() -> None:
-    fresh, old, confirmed = Belief(16.0, 1.0), Belief(16.0, 1.0, since=40), Belief(16.0, 1.0, since=40, confirmed=4)
+    fresh, old, confirmed = (
+        Belief(seconds=16.0, expected=1.0),
+        Belief(seconds=16.0, expected=1.0, since=40),
+        Belief(seconds=16.0, expected=1.0, since=40, confirmed=4),
+    )
     assert fresh.faded().seconds == 16.0
     assert old.faded().seconds == pytest.approx(1.0, abs=0.01)
     assert confirmed.faded().seconds > 5
@@ -151,12 +155,17 @@ def test_what_a_refresh_stood_in_line_for_is_not_its_own() -> None:
 
 
 def test_a_retry_of_a_hidden_node_is_told_of_the_view() -> None:
-    own = ViewReport("v", INCREMENTAL, "CHANGED")
-    hidden = ViewReport("n", INCREMENTAL, "TRIED_AGAIN", estimate=Estimate(1, 2, retry=Retry(INCREMENTAL, 7, 3.0)))
+    own = ViewReport(name="v", action=INCREMENTAL, reason="CHANGED")
+    hidden = ViewReport(
+        name="n",
+        action=INCREMENTAL,
+        reason="TRIED_AGAIN",
+        estimate=Estimate(incremental=1, full=2, retry=Retry(INCREMENTAL, 7, 3.0)),
+    )
     told = combine("v", own, [hidden])
     assert (told.action, told.reason) == (INCREMENTAL, "TRIED_AGAIN")
     assert told.details()["estimate"]["retry"] == {"action": INCREMENTAL, "since": 7, "believed": 3.0}
-    recomputed = ViewReport("v", FULL, "CHEAPER")
+    recomputed = ViewReport(name="v", action=FULL, reason="CHEAPER")
     assert combine("v", recomputed, [hidden]).reason == "CHEAPER"
 
 

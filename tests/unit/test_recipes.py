@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 from pyspark.sql.types import DecimalType, IntegerType, LongType, StringType, StructField, StructType
-from relations import NO_SPARK, Held, Memory, NeedsSpark, Relation, counted, without_spark
+from relations import counted
 from sqlglot import exp
 from trees import Maker
 
@@ -26,13 +26,14 @@ from penstock.frames.arrow.expressions import values
 from penstock.frames.arrow.expressions.texts import text
 from penstock.frames.arrow.expressions.types import Value
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.clock import Clock, running
+from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.mismatch import StateMismatch
 from penstock.frames.names import WEIGHT
 from penstock.frames.zset import Delta, ZSet, totals, with_weight
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment
+from penstock.ivm.in_memory import NO_SPARK, ChangedTable, Held, Memory, NeedsSpark, without_spark
 from penstock.ivm.node import maintained_node
 from penstock.plan import build, split
 from penstock.plan.operators import Operator, Project, Scan, mapped, walk
@@ -77,7 +78,7 @@ def test_what_is_said_to_be_in_a_file_is_in_it() -> None:
 def test_the_picture_fits_and_every_file_stands_for_itself() -> None:
     assert max(map(len, PAGE.split("```")[1].splitlines())) <= 100
     alone = set(re.findall(r"`(\w+\.py)`", PAGE))  # else a reader has to guess the room
-    assert alone <= {"database.py", "errors.py", "points.py"}
+    assert alone <= {"database.py", "errors.py", "points.py", "vocabulary.py"}
 
 
 RECIPES = {
@@ -128,7 +129,8 @@ def there(table: str) -> pa.Table:
 
 
 def applied(table: Snapshot, rows: Frame, keys: Sequence[str] | None, places: Any = None) -> Applied:
-    change = TableChange(rows, *totals(rows), keys, rows.rows(), places)
+    inserted, deleted = totals(rows)
+    change = TableChange(rows=rows, inserted=inserted, deleted=deleted, keys=keys, local=rows.rows(), places=places)
     return apply_change(NO_SPARK, table, change, node="toy", run="run")
 
 
@@ -142,7 +144,7 @@ def test_the_way_of_a_change(tmp_path: Path) -> None:
     with without_spark():
         assert can_append(source)
         before = append(source, first, "orders")
-        held = node.evaluate(Memory({"orders": Relation(first, first)}), "post")
+        held = node.evaluate(Memory({"orders": ChangedTable(first, first)}), "post")
         applied(target, held.select([*columns(held.columns), (WEIGHT, tree("1L"))]), node.keys)
         after = append(Snapshot(source.path), new, "orders")
 
@@ -150,7 +152,7 @@ def test_the_way_of_a_change(tmp_path: Path) -> None:
         assert found.rows is not None
         assert counted(found.rows, weighted=True) == {(Decimal(25), "us"): 1, (Decimal(5), "asia"): 1}
 
-        inputs = Memory({"orders": Relation(first, there(source.path))})
+        inputs = Memory({"orders": ChangedTable(first, there(source.path))})
         change = node.delta(inputs, Held(there(target.path)))
         assert change is not None
         assert counted(change.only(["region", "total", "orders", WEIGHT]), weighted=True) == {
@@ -225,7 +227,7 @@ def test_an_operator_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     toy: Any = Twice(Scan("r", (("__c1", "a"),)))
     assert list(walk(toy)) == [toy, toy.child]
     assert mapped(toy, lambda child: Project(child, ())) == Twice(Project(toy.child, ()))  # type: ignore[arg-type]
-    with without_spark(), running(Clock()):
+    with without_spark(), timing(Clock()):
         with pytest.raises(KeyError):
             rules.delta(toy, Memory({}))
         known = rules.RULES
@@ -250,7 +252,7 @@ def test_an_expression_on_the_driver_is_added(monkeypatch: pytest.MonkeyPatch) -
     rows = ArrowFrame.of(NO_SPARK, pa.table({"t": ["a", None, "b"]}))
     called, node = values.parsed("WHISPER(t)"), Shout(this=column("t"))
     assert isinstance(called, exp.Anonymous)
-    with without_spark(), running(Clock()) as clock:
+    with without_spark(), timing(Clock()) as clock:
         for toy in (called, node):
             with pytest.raises(NeedsSpark):
                 rows.select([("v", toy)])

@@ -7,6 +7,7 @@ import pytest
 from penstock.errors import SqlError
 from penstock.sql import statements as s
 from penstock.sql.parser import parse
+from penstock.vocabulary import Policy
 
 
 def view(text: str) -> s.CreateView:
@@ -65,8 +66,8 @@ def test_statements_on_a_table(text: str, verb: str, target: str, rows: bool) ->
 def test_create_table() -> None:
     statement = parse("CREATE TABLE IF NOT EXISTS t (a INT NOT NULL, b DECIMAL(10,2) COMMENT 'x, y')")
     assert statement == s.CreateTable(
-        "CREATE TABLE IF NOT EXISTS t (a INT NOT NULL, b DECIMAL(10,2) COMMENT 'x, y')",
-        "t", True, "a INT NOT NULL, b DECIMAL(10,2) COMMENT 'x, y'", "", None, None,
+        "CREATE TABLE IF NOT EXISTS t (a INT NOT NULL, b DECIMAL(10,2) COMMENT 'x, y')", name="t", if_not_exists=True,
+        columns="a INT NOT NULL, b DECIMAL(10,2) COMMENT 'x, y'", options="", query=None, location=None,
     )  # fmt: skip
 
 
@@ -103,7 +104,7 @@ def test_drop_table(text: str, if_exists: bool) -> None:
 
 def test_create_view_in_short() -> None:
     text = "CREATE MATERIALIZED VIEW v AS SELECT a FROM t"
-    assert view(text) == s.CreateView(text, "v", "SELECT a FROM t")
+    assert view(text) == s.CreateView(text, name="v", query="SELECT a FROM t")
 
 
 def test_create_view_with_every_clause_that_is_supported() -> None:
@@ -128,7 +129,7 @@ def test_or_replace_and_if_not_exists_exclude_each_other() -> None:
         parse("CREATE OR REPLACE MATERIALIZED VIEW IF NOT EXISTS v AS SELECT a FROM t")
 
 
-@pytest.mark.parametrize("policy", s.POLICIES)
+@pytest.mark.parametrize("policy", list(Policy))
 def test_policies(policy: str) -> None:
     assert view(f"CREATE MATERIALIZED VIEW v AS SELECT a FROM t REFRESH POLICY {policy}").policy == policy
 
@@ -168,8 +169,8 @@ def test_columns_named_like_clause_words(query: str, clauses: str) -> None:
     [
         ("REFRESH MATERIALIZED VIEW v", s.RefreshView("", "v", False)),
         ("REFRESH MATERIALIZED VIEW `my v` FULL", s.RefreshView("", "my v", True)),
-        ("ALTER MATERIALIZED VIEW v REFRESH POLICY FULL", s.AlterView("", "v", "FULL", None)),
-        ("ALTER MATERIALIZED VIEW v REFRESH MANUAL", s.AlterView("", "v", None, "MANUAL")),
+        ("ALTER MATERIALIZED VIEW v REFRESH POLICY FULL", s.AlterView("", name="v", policy="FULL", refresh=None)),
+        ("ALTER MATERIALIZED VIEW v REFRESH MANUAL", s.AlterView("", name="v", policy=None, refresh="MANUAL")),
         ("DROP MATERIALIZED VIEW v", s.DropView("", "v", False, False)),
         ("DROP MATERIALIZED VIEW IF EXISTS v RESTRICT", s.DropView("", "v", True, False)),
         ("DROP MATERIALIZED VIEW v CASCADE", s.DropView("", "v", False, True)),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from penstock.catalog import NodeDetails
 from penstock.errors import DefinitionError
 from penstock.frames.settings import ANSI, DEFAULTS, USUAL, ZONE, Settings, check_readable
 
@@ -18,13 +21,14 @@ def test_spellings_of_the_defaults_are_the_defaults() -> None:
     }
     assert Settings.of(spelled) == USUAL
     assert USUAL.text == ""
-    assert USUAL.recorded_in({"rule": "x"}) == {"rule": "x"}
-    assert Settings.recorded({"rule": "x"}) == USUAL
+    assert "settings" not in NodeDetails(settings=dict(USUAL.changed)).to_json()
+    assert Settings.of(NodeDetails.of_json({"rule": "x"}).settings) == USUAL
 
 
 def test_what_is_recorded_is_read_again() -> None:
     berlin = Settings.of({ZONE: "Europe/Berlin", ANSI: "false"})
-    assert Settings.recorded(berlin.recorded_in({"rule": "x"})) == berlin
+    kept = json.loads(json.dumps(NodeDetails(settings=dict(berlin.changed)).to_json()))
+    assert Settings.of(NodeDetails.of_json(kept).settings) == berlin
     assert not berlin.utc
     assert berlin.precision_loss
     assert berlin.here

@@ -34,7 +34,8 @@ class Pair:
     def worse(self) -> list[str]:
         """The contenders that Penstock has lost ground to. Without any, Penstock itself, if it takes longer.
 
-        >>> slow, fast = (Cell("c", 1, 1, 1, {"penstock": [t], "full": [4.0]}) for t in (1.2, 1.0))
+        >>> seconds = ({"penstock": [t], "full": [4.0]} for t in (1.2, 1.0))
+        >>> slow, fast = (Cell(case="c", rows=1, changed=1, views=1, seconds=s) for s in seconds)
         >>> Pair("w", "c", fast, slow).worse(), Pair("w", "c", slow, fast).worse(), Pair("w", "c", None, fast).worse()
         (['full'], [], [])
         """

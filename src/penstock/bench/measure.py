@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+from penstock.vocabulary import Action, Reason, Strategy
+
 Item = TypeVar("Item")
 
 PENSTOCK, FULL, ALWAYS, MERGE, PIPELINES, DUCKDB = "penstock", "full", "always", "merge", "pipelines", "duckdb"
@@ -34,14 +36,14 @@ def rotated(items: Sequence[Item], turn: int) -> list[Item]:
     return [*items[start:], *items[:start]]
 
 
-@dataclass(frozen=True)
-class Action:
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
     """What Penstock recorded of one view, and in how many of the measured refreshes."""
 
     view: str
-    action: str
-    strategy: str | None
-    reason: str
+    action: Action
+    strategy: Strategy | None
+    reason: Reason
     times: int = 1
 
 
@@ -55,7 +57,7 @@ class Driven:
     by_spark: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cell:
     """One case of a workload: the seconds of every contender, run by run, on the same data."""
 
@@ -66,7 +68,7 @@ class Cell:
     """Rows of the tables that each change touched."""
     views: int
     seconds: dict[str, list[float]]
-    actions: list[Action] = field(default_factory=list)
+    actions: list[Recorded] = field(default_factory=list)
     jobs: int | None = None
     """Spark jobs of the last refresh by Penstock."""
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -85,7 +87,8 @@ class Cell:
 
         One that gave up has fewer of them.
 
-        >>> Cell("c", 1, 1, 1, {"penstock": [1.0, 2.0, 1.0], "full": [4.0, 4.0, 5.0]}).ratio("full")
+        >>> seconds = {"penstock": [1.0, 2.0, 1.0], "full": [4.0, 4.0, 5.0]}
+        >>> Cell(case="c", rows=1, changed=1, views=1, seconds=seconds).ratio("full")
         4.0
         """
         own, others = self.seconds.get(PENSTOCK), self.seconds.get(other)
@@ -96,10 +99,12 @@ class Cell:
     def chose_well(self, tolerance: float = 1.15) -> bool | None:
         """Whether AUTO took the faster way, or one that is hardly slower; None when one of the two was not measured.
 
-        >>> full = [Action("v", "FULL", "OVERWRITE", "CHEAPER")]
-        >>> Cell("c", 1, 1, 1, {"always": [1.0], "full": [4.0]}, full).chose_well()
+        >>> full = Recorded(view="v", action=Action.FULL, strategy=Strategy.OVERWRITE, reason=Reason.CHEAPER)
+        >>> cell = Cell(case="c", rows=1, changed=1, views=1, seconds={"always": [1.0], "full": [4.0]}, actions=[full])
+        >>> cell.chose_well()
         False
-        >>> Cell("c", 1, 1, 1, {"always": [4.1], "full": [4.0]}, full).chose_well()
+        >>> cell.seconds["always"] = [4.1]
+        >>> cell.chose_well()
         True
         """
         maintaining, recomputing = self.median(ALWAYS), self.median(FULL)
@@ -118,10 +123,10 @@ class Cell:
     @property
     def recomputed(self) -> int:
         """How many refreshes of a view were not incremental although something had changed."""
-        return sum(a.times for a in self.actions if a.action not in ("INCREMENTAL", "NO_DATA"))
+        return sum(a.times for a in self.actions if a.action not in (Action.INCREMENTAL, Action.NO_DATA))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Goal:
     """A number that was aimed at, and what it came to; ``case`` is empty for the workload as a whole."""
 
@@ -140,11 +145,11 @@ class Goal:
 
 
 def at_least(what: str, measured: float | None, target: float, case: str = "") -> Goal:
-    return Goal(what, measured, ">=", target, case)
+    return Goal(what=what, measured=measured, bound=">=", target=target, case=case)
 
 
 def at_most(what: str, measured: float | None, target: float, case: str = "") -> Goal:
-    return Goal(what, measured, "<=", target, case)
+    return Goal(what=what, measured=measured, bound="<=", target=target, case=case)
 
 
 def faster_than(cells: Iterable[Cell], other: str, target: float) -> list[Goal]:
@@ -160,7 +165,7 @@ def geometric_mean(values: Sequence[float]) -> float | None:
     return round(math.exp(sum(math.log(v) for v in values) / len(values)), 12) if values else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """A workload that was run."""
 
@@ -190,7 +195,7 @@ class Result:
     def from_document(cls, document: dict[str, Any]) -> Result:
         cells = [
             Cell(**{k: v for k, v in cell.items() if k not in ("median", "ratio", "actions", "driven")},
-                 actions=[Action(**action) for action in cell["actions"]],
+                 actions=[Recorded(**action) for action in cell["actions"]],
                  driven=[Driven(**driven) for driven in cell.get("driven", ())])
             for cell in document["cells"]
         ]  # fmt: skip

@@ -27,7 +27,7 @@ def small(results: Iterable[Result]) -> list[tuple[Result, Cell]]:
 def share(cells: Iterable[Cell]) -> tuple[int, int]:
     """Refreshes of views that needed no Spark job, and all of them.
 
-    >>> share([Cell("c", 1, 1, 2, {}, driven=[Driven("a", 3, 3), Driven("b", 3, 1)])])
+    >>> share([Cell(case="c", rows=1, changed=1, views=2, seconds={}, driven=[Driven("a", 3, 3), Driven("b", 3, 1)])])
     (4, 6)
     """
     driven = [found for cell in cells for found in cell.driven]

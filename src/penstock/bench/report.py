@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.bench.measure import FULL, PENSTOCK, TITLES, Action, Cell, Goal, Result
+from penstock.bench.measure import FULL, PENSTOCK, TITLES, Cell, Goal, Recorded, Result
 from penstock.errors import WarehouseError
+from penstock.vocabulary import Action
 
 _SIGNS = {">=": "at least", "<=": "at most"}
 
@@ -73,17 +74,21 @@ def memory_text(peak: int | None) -> str:
     return "-" if peak is None else f"{peak / 2**30:.1f} GiB"
 
 
-def actions_text(actions: Sequence[Action]) -> str:
+def actions_text(actions: Sequence[Recorded]) -> str:
     """The actions with the strategies that carried them out; of what was not incremental also the reasons.
 
-    >>> actions_text([Action("a", "INCREMENTAL", "APPEND", "CHANGED", 3), Action("b", "FULL", None, "CHEAPER", 1)])
+    >>> from penstock.vocabulary import Reason, Strategy
+    >>> actions_text([
+    ...     Recorded(view="a", action=Action.INCREMENTAL, strategy=Strategy.APPEND, reason=Reason.CHANGED, times=3),
+    ...     Recorded(view="b", action=Action.FULL, strategy=None, reason=Reason.CHEAPER),
+    ... ])
     '3 INCREMENTAL (APPEND), 1 FULL (CHEAPER)'
     """
     counts: Counter[str] = Counter()
     details: dict[str, list[str]] = {}
     for action in actions:
         counts[action.action] += action.times
-        ordinary = action.action in ("INCREMENTAL", "NO_DATA")
+        ordinary = action.action in (Action.INCREMENTAL, Action.NO_DATA)
         detail = (action.strategy or "") if ordinary else action.reason
         if detail and detail not in details.setdefault(action.action, []):
             details[action.action].append(detail)
@@ -95,7 +100,8 @@ def actions_text(actions: Sequence[Action]) -> str:
 
 def goals_text(goals: Iterable[Goal], full_size: bool = True) -> str:
     """
-    >>> goals_text([Goal("x the speed", 20.0, ">=", 15), Goal("GiB", 7.5, "<=", 6)])
+    >>> gib = Goal(what="GiB", measured=7.5, bound="<=", target=6)
+    >>> goals_text([Goal(what="x the speed", measured=20.0, bound=">=", target=15), gib])
     'at least 15 x the speed: met (20); at most 6 GiB: MISSED (7.5)'
     """
     return "; ".join(goal_text(goal, full_size) for goal in goals)
@@ -121,7 +127,7 @@ def remarks(result: Result) -> list[str]:
     notes = list(dict.fromkeys(note for cell in result.cells for note in cell.notes))
     said += [f"{note}." for note in notes if not any(later != note and later.startswith(note) for later in notes)]
     for cell in result.cells:
-        full = [a for a in cell.actions if a.action not in ("INCREMENTAL", "NO_DATA")]
+        full = [a for a in cell.actions if a.action not in (Action.INCREMENTAL, Action.NO_DATA)]
         if full:
             views = ", ".join(sorted({f"{a.view} ({a.action}, {a.reason})" for a in full}))
             said.append(f"{cell.case}: recomputed by Penstock itself: {views}.")

@@ -24,8 +24,8 @@ def run(workload: Workload, bench: Bench) -> Result:
     bench.left_out.clear()
     cells = workload.run(bench)
     return Result(
-        workload.name, workload.title, bench.scale, bench.repeat, machine(), cells, workload.goals(cells),
-        dict(bench.left_out), bench.setup,
+        workload=workload.name, title=workload.title, scale=bench.scale, repeat=bench.repeat, machine=machine(),
+        cells=cells, goals=workload.goals(cells), left_out=dict(bench.left_out), setup=bench.setup,
     )  # fmt: skip
 
 

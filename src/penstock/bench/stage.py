@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.bench.contenders import Contender, GaveUp, Penstock, Recomputation
-from penstock.bench.measure import TITLES, Action, Cell, Driven, rotated
+from penstock.bench.measure import TITLES, Cell, Driven, Recorded, rotated
 from penstock.bench.memory import Peaks
 from penstock.bench.session import Sparks
 from penstock.bench.tables import table_paths
 from penstock.errors import InternalError
+from penstock.vocabulary import Action, Reason, Strategy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.engine.report import ViewReport
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Bench:
     """One run of the command: how large, how often, against whom."""
 
@@ -52,7 +53,7 @@ class Bench:
         scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
         try:
             with connect(scratch / "warehouse", spark=self.sparks.session) as database:
-                stage = Stage(self, database, scratch)
+                stage = Stage(bench=self, database=database, scratch=scratch)
                 try:
                     yield stage
                 finally:
@@ -62,7 +63,7 @@ class Bench:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Stage:
     bench: Bench
     database: Database
@@ -164,9 +165,9 @@ class Stage:
             self._check(views, runners)
         return [
             Cell(
-                case, rows, sheet.changed, len(cases[case]), sheet.seconds, sheet.recorded(), sheet.jobs, sheet.peaks,
-                (kinds or {}).get(case, ""), [f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark],
-                sheet.driven(),
+                case=case, rows=rows, changed=sheet.changed, views=len(cases[case]), seconds=sheet.seconds,
+                actions=sheet.recorded(), jobs=sheet.jobs, peaks=sheet.peaks, kind=(kinds or {}).get(case, ""),
+                notes=[f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark], driven=sheet.driven(),
             )
             for case, sheet in sheets.items()
         ]  # fmt: skip
@@ -213,12 +214,12 @@ class Stage:
         return self._recomputation
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Sheet:
     """What is noted down of one case."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    actions: Counter[tuple[str, str, str | None, str]] = field(default_factory=Counter)
+    actions: Counter[tuple[str, Action, Strategy | None, Reason]] = field(default_factory=Counter)
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     jobs: int | None = None
     changed: int = 0
@@ -240,10 +241,13 @@ class _Sheet:
         if isinstance(runner, Penstock):
             self.jobs = runner.jobs()
             self.actions.update((v.name, v.action, v.strategy, v.reason) for v in runner.report.values())
-            self.maintained += [v for v in runner.report.values() if v.action == "INCREMENTAL"]
+            self.maintained += [v for v in runner.report.values() if v.action == Action.INCREMENTAL]
 
-    def recorded(self) -> list[Action]:
-        return [Action(*what, times) for what, times in sorted(self.actions.items(), key=repr)]
+    def recorded(self) -> list[Recorded]:
+        return [
+            Recorded(view=view, action=action, strategy=strategy, reason=reason, times=times)
+            for (view, action, strategy, reason), times in sorted(self.actions.items(), key=repr)
+        ]
 
     def driven(self) -> list[Driven]:
         views: dict[str, list[ViewReport]] = {}

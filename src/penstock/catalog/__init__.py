@@ -1,14 +1,15 @@
 """What Penstock remembers: tables, views, nodes, epochs, frontiers, history. The only room that knows SQLAlchemy."""
 
 from penstock.catalog.catalog import Catalog
+from penstock.catalog.details import NodeDetails
 from penstock.catalog.records import (
+    AsOf,
     Definition,
     Fence,
     Frontier,
     HistoryRecord,
     Identity,
     Mark,
-    Moment,
     NodeRecord,
     Publication,
     Seen,
@@ -18,6 +19,7 @@ from penstock.catalog.records import (
 )
 
 __all__ = [
+    "AsOf",
     "Catalog",
     "Definition",
     "Fence",
@@ -25,7 +27,7 @@ __all__ = [
     "HistoryRecord",
     "Identity",
     "Mark",
-    "Moment",
+    "NodeDetails",
     "NodeRecord",
     "Publication",
     "Seen",

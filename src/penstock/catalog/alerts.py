@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, insert, select, update
 
 from penstock.catalog import tables as t
+from penstock.vocabulary import Action, Status
 
 if TYPE_CHECKING:
     from penstock.catalog.records import HistoryRecord
@@ -21,7 +22,7 @@ _OF_A_REFRESH = (STATE_MISMATCH,)
 """Alerts that a refresh which succeeds without raising them ends."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Alert:
     kind: str
     view: str
@@ -54,7 +55,7 @@ def settle(connection: Connection, refreshes: Iterable[HistoryRecord], at: datet
                         epoch=refresh.epoch, raised_at=at,
                     )
                 )  # fmt: skip
-        over = refresh.status == "SUCCEEDED" and refresh.action != "SKIP"
+        over = refresh.status == Status.SUCCEEDED and refresh.action != Action.SKIP
         for kind in _OF_A_REFRESH:
             if over and kind not in raised and (refresh.view, kind) in going_on:
                 ended = (alerts.view == refresh.view, alerts.kind == kind, alerts.cleared_at.is_(None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
@@ -16,15 +16,16 @@ from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert
 from penstock.catalog.connection import open_engine, open_for_reading
+from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.records import (
+    AsOf,
     Fence,
     Frontier,
     HistoryRecord,
     Identity,
     Mark,
-    Moment,
     NodeRecord,
     PastWork,
     Publication,
@@ -37,6 +38,7 @@ from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
 from penstock.sql.times import in_utc
+from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, Word
 
 _LOCATION = "location"
 """Kept beside the settings: where the warehouse is that has the catalog in it."""
@@ -103,10 +105,14 @@ class Catalog:
     def past_work(self, view: str, limit: int) -> list[PastWork]:
         """What maintaining and recomputing a view took, newest first; what did nothing does not count."""
         columns = t.history.c.action, t.history.c.strategy, t.history.c.seconds, t.history.c.details
-        done = (t.history.c.view == view, t.history.c.action.in_(("INCREMENTAL", "FULL")))
+        done = (t.history.c.view == view, t.history.c.action.in_((Action.INCREMENTAL, Action.FULL)))
         query = select(*columns).where(*done).order_by(t.history.c.id.desc()).limit(limit)
         with self.transaction(writes=False) as connection:
-            return [PastWork(*row[:3], row[3] or {}) for row in connection.execute(query)]
+            rows = connection.execute(query).all()
+        return [
+            PastWork(Action(action), None if strategy is None else Strategy.recorded(strategy), seconds, details or {})
+            for action, strategy, seconds, details in rows
+        ]
 
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""
@@ -115,7 +121,11 @@ class Catalog:
             back = t.epochs.alias()  # between it and the epoch that it went back to, nothing counts any more
             between = (t.epochs.c.id < back.c.id, t.epochs.c.id > back.c.restored)
             undone = select(t.epochs.c.id).join(back, and_(*between))
-            saw = (t.history.c.status == "SUCCEEDED", t.history.c.action != "SKIP", t.history.c.epoch.not_in(undone))
+            saw = (
+                t.history.c.status == Status.SUCCEEDED,
+                t.history.c.action != Action.SKIP,
+                t.history.c.epoch.not_in(undone),
+            )
             newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
@@ -142,7 +152,7 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             return connection.execute(query).scalar()
 
-    def moment(self, epoch: int | None = None) -> Moment | None:
+    def moment(self, epoch: int | None = None) -> AsOf | None:
         """The catalog as of an epoch, without one the newest; None for an epoch that was never published."""
         if epoch is not None and not 0 <= epoch < 2**31:  # a number that no column holds
             return None
@@ -162,9 +172,10 @@ class Catalog:
             identities = _identities(connection, epoch)
         nodes = {name: replace(node, version=versions.get(name)) for name, node in world.nodes.items()}
         sources = {key: version for key, version in sources.items() if key in world.tables}
-        return Moment(
-            epoch, replace(world, nodes=nodes, epoch=epoch), sources, utc(published or now()),
-            None if replaced is None else utc(replaced), kept, identities,
+        return AsOf(
+            epoch=epoch, world=replace(world, nodes=nodes, epoch=epoch), sources=sources,
+            published_at=utc(published or now()), replaced_at=None if replaced is None else utc(replaced), kept=kept,
+            identities=identities,
         )  # fmt: skip
 
     def alerts(self, view: str | None = None) -> list[Alert]:
@@ -206,7 +217,7 @@ class Catalog:
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
 
-    def set_policy(self, view: ViewRecord, policy: str) -> None:
+    def set_policy(self, view: ViewRecord, policy: Policy) -> None:
         """Change the policy of just this view, not of one that has replaced it meanwhile."""
         with self.transaction(writes=True) as connection:
             if read_world(connection).views.get(view.key) != view:
@@ -265,17 +276,19 @@ class Catalog:
 def read_world(connection: Connection) -> World:
     tables = {
         row["key"]: TableRecord(
-            row["key"], row["name"], row["path"], row["external"], row["created_at"], *_watermark(row["watermark"])
+            key=row["key"], name=row["name"], path=row["path"], external=row["external"],
+            created_at=row["created_at"], **_watermark(row["watermark"]),
         )
         for row in connection.execute(select(t.tables).order_by(t.tables.c.created_at)).mappings()
-    }
+    }  # fmt: skip
     inputs: dict[str, list[str]] = {}
     for row in connection.execute(select(t.dependencies).order_by(t.dependencies.c.position)).mappings():
         inputs.setdefault(row["node"], []).append(row["input"])
     nodes = {
         row["name"]: NodeRecord(
-            row["name"], row["hidden"], row["path"], row["fingerprint"], row["schema_json"],
-            tuple(inputs.get(row["name"], ())), row["details"], row["version"],
+            name=row["name"], hidden=row["hidden"], path=row["path"], fingerprint=row["fingerprint"],
+            schema_json=row["schema_json"], inputs=tuple(inputs.get(row["name"], ())),
+            details=NodeDetails.of_json(row["details"]), version=row["version"],
         )
         for row in connection.execute(select(t.nodes)).mappings()
     }  # fmt: skip
@@ -284,9 +297,11 @@ def read_world(connection: Connection) -> World:
         members.setdefault(row["view"], []).append(row["node"])
     views = {
         row["key"]: ViewRecord(
-            row["key"], row["name"], row["query"], tuple(tuple(c) for c in row["columns"]), row["comment"],
-            row["properties"], row["refresh"], row["policy"], tuple(row["reads"]), tuple(members[row["key"]]),
-            row["reason_code"], row["reason"], row["created_at"], Options(**(row["options"] or {})),
+            key=row["key"], name=row["name"], query=row["query"], columns=tuple(tuple(c) for c in row["columns"]),
+            comment=row["comment"], properties=row["properties"], refresh=row["refresh"],
+            policy=Policy.recorded(row["policy"]), reads=tuple(row["reads"]), nodes=tuple(members[row["key"]]),
+            reason_code=Reason.recorded(row["reason_code"]) if row["reason_code"] else None, reason=row["reason"],
+            created_at=row["created_at"], options=Options(**(row["options"] or {})),
         )
         for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
     }  # fmt: skip
@@ -301,13 +316,21 @@ def read_world(connection: Connection) -> World:
     same = (t.watermarks.c.relation == last.c.relation) & (t.watermarks.c.epoch == last.c.epoch)
     marks = connection.execute(select(t.watermarks).join(last, same)).mappings()
     watermarks = {row["relation"]: Mark(row["value"], Seen(**row["seen"]) if row["seen"] else None) for row in marks}
-    return World(tables, views, nodes, frontiers, epoch or 0, settings, watermarks)
+    return World(
+        tables=tables,
+        views=views,
+        nodes=nodes,
+        frontiers=frontiers,
+        epoch=epoch or 0,
+        settings=settings,
+        watermarks=watermarks,
+    )
 
 
-def _watermark(kept: dict[str, Any] | None) -> tuple[Watermark | None, int | None]:
+def _watermark(kept: dict[str, Any] | None) -> dict[str, Any]:
     if not kept:
-        return None, None
-    return Watermark(kept["column"], kept["delay"]), kept.get("floor")
+        return {}
+    return {"watermark": Watermark(kept["column"], kept["delay"]), "floor": kept.get("floor")}
 
 
 def latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
@@ -339,7 +362,13 @@ def _history(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])
-    return HistoryRecord(**fields)
+    return HistoryRecord(**{**fields, **_words(fields)})
+
+
+def _words(row: Mapping[str, Any]) -> dict[str, Word | None]:
+    """What a row says in words that may be those of another version."""
+    kinds: dict[str, type[Word]] = {"status": Status, "action": Action, "strategy": Strategy, "reason": Reason}
+    return {name: None if row[name] is None else kind.recorded(row[name]) for name, kind in kinds.items()}
 
 
 def _listed(names: list[str]) -> str:

@@ -25,7 +25,7 @@ _BY_EPOCH: tuple[tuple[Table, Column[str]], ...] = (
 """What is kept by epoch, and by the name of a relation. The newest of each is a part of the checkpoint: the rows of its
 epoch go when a view is dropped, and when an earlier checkpoint is restored."""
 
-Rows = list[dict[str, Any]]
+Dump = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Checkpoint:
     name: str
     epoch: int
     created_at: datetime
-    state: Mapping[str, Rows]
+    state: Mapping[str, Dump]
     """The catalog's rows of then, by table."""
 
     @property
@@ -46,7 +46,7 @@ class Checkpoint:
         return {row["version"] for row in self.state["frontiers"] if row["relation"] == node}
 
     @property
-    def tables(self) -> Rows:
+    def tables(self) -> Dump:
         """The source tables of then."""
         return self.state["tables"]
 
@@ -141,18 +141,18 @@ def _same_tables(connection: Connection, checkpoint: Checkpoint) -> set[str]:
     return {row["key"] for row in checkpoint.tables if made.get(row["key"]) == row["created_at"]}
 
 
-def _dump(connection: Connection, table: Table) -> Rows:
+def _dump(connection: Connection, table: Table) -> Dump:
     rows = connection.execute(select(table)).mappings()
     return [{k: v.isoformat() if isinstance(v, datetime) else v for k, v in row.items()} for row in rows]
 
 
-def _dump_newest(connection: Connection, table: Table, name: Column[str]) -> Rows:
+def _dump_newest(connection: Connection, table: Table, name: Column[str]) -> Dump:
     last = select(name, func.max(table.c.epoch).label("epoch")).group_by(name).subquery()
     same = (name == last.c[name.name]) & (table.c.epoch == last.c.epoch)
     return [dict(row) for row in connection.execute(select(table).join(last, same)).mappings()]
 
 
-def _fill(connection: Connection, table: Table, rows: Rows) -> None:
+def _fill(connection: Connection, table: Table, rows: Dump) -> None:
     times = [column.name for column in table.columns if isinstance(column.type, DateTime)]
     known = {column.name for column in table.columns}
     for row in rows:

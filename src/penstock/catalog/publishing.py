@@ -190,7 +190,7 @@ def _insert_node(connection: Connection, node: NodeRecord) -> None:
     connection.execute(
         insert(t.nodes).values(
             name=node.name, hidden=node.hidden, path=node.path, fingerprint=node.fingerprint,
-            schema_json=node.schema_json, details=dict(node.details), version=node.version,
+            schema_json=node.schema_json, details=node.details.to_json(), version=node.version,
         )
     )  # fmt: skip
     _insert_inputs(connection, node)
@@ -200,7 +200,7 @@ def _update_node(connection: Connection, node: NodeRecord) -> None:
     """The node of a view that is replaced. Without a version, what the old one had consumed is not true of it."""
     connection.execute(
         update(t.nodes).where(t.nodes.c.name == node.name).values(
-            path=node.path, fingerprint=node.fingerprint, schema_json=node.schema_json, details=dict(node.details),
+            path=node.path, fingerprint=node.fingerprint, schema_json=node.schema_json, details=node.details.to_json(),
             version=node.version,
         )
     )  # fmt: skip

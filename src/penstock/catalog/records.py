@@ -7,15 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from penstock.catalog.details import NodeDetails
 from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 from penstock.graph import Dag
 from penstock.sql.statements import USUAL, Options, Watermark
+from penstock.vocabulary import Action, Policy, Reason, Status, Strategy
 
 LATE = "_late"
 """Behind the name of a view: the rows that came too late for it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableRecord:
     """A source table. ``key`` is the name in lower case; names are unique across tables and views."""
 
@@ -38,7 +40,7 @@ class Mark:
     """For a table: what that was told from."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """The latest event time in a column, in the rows up to a version of a table."""
 
@@ -57,7 +59,7 @@ class Identity:
     fingerprint: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeRecord:
     """A maintainable piece of a view. A visible node has its view's key as its name."""
 
@@ -67,8 +69,7 @@ class NodeRecord:
     fingerprint: str
     schema_json: str
     inputs: tuple[str, ...]
-    details: Mapping[str, Any]
-    """How the node is maintained: types of its columns, its rule, what it reads. See ``plan`` and ``observe``."""
+    details: NodeDetails
     version: int | None = None
     """The published version of the node's Delta table; None before the first refresh."""
 
@@ -77,7 +78,7 @@ class NodeRecord:
         return other is not None and replace(self, version=other.version) == other
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewRecord:
     key: str
     name: str
@@ -87,12 +88,12 @@ class ViewRecord:
     comment: str | None
     properties: Mapping[str, str]
     refresh: str
-    policy: str
+    policy: Policy
     reads: tuple[str, ...]
     """Keys of the tables and views that the query names."""
     nodes: tuple[str, ...]
     """The view's nodes, inputs before readers, the view's own last; hidden ones may belong to other views too."""
-    reason_code: str | None
+    reason_code: Reason | None
     reason: str | None
     """Why the view is not maintained incrementally, if it is not."""
     created_at: datetime
@@ -114,14 +115,14 @@ class Frontier:
     """Of a source: what its commit of this version was. A table from a backup has the id, and may have the version."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HistoryRecord:
     epoch: int
     view: str
-    status: str
-    action: str
-    strategy: str | None
-    reason: str
+    status: Status
+    action: Action
+    strategy: Strategy | None
+    reason: Reason
     rows_inserted: int
     rows_deleted: int
     seconds: float
@@ -134,13 +135,13 @@ class HistoryRecord:
 class PastWork(NamedTuple):
     """What of a history record the next refresh is weighed by."""
 
-    action: str
-    strategy: str | None
+    action: Action
+    strategy: Strategy | None
     seconds: float
     details: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class World:
     """The catalog at one moment."""
 
@@ -241,14 +242,14 @@ class World:
 
 def late_names(view: str, nodes: Iterable[NodeRecord]) -> dict[str, NodeRecord]:
     """The names by which the late rows of a view are read."""
-    late = [node for node in nodes if node.details.get("late")]
+    late = [node for node in nodes if node.details.late]
     if len(late) == 1:
         return {view + LATE: late[0]}
     return {f"{view}{LATE}_{node.inputs[0]}": node for node in late}
 
 
-@dataclass(frozen=True)
-class Moment:
+@dataclass(frozen=True, kw_only=True)
+class AsOf:
     """The catalog as of an epoch: nodes have the versions of then, None where they had none."""
 
     epoch: int
@@ -282,7 +283,7 @@ class Fence:
     nodes: frozenset[str]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Publication:
     """Everything that one epoch makes visible, in one transaction."""
 

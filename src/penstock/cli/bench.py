@@ -104,7 +104,7 @@ def _measure(
     failed = []
     progress = Progress()
     with sparks("pipelines" in against) as session:
-        bench = Bench(session, scale, repeat, against, progress)
+        bench = Bench(sparks=session, scale=scale, repeat=repeat, against=against, say=progress)
         for workload in workloads:
             out().print(f"\n{workload.name}: {workload.title}", style="bold")
             if scale != 1:

@@ -15,7 +15,7 @@ _GLYPHS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bar:
     """One bar; ``label`` is its time, as it is to be shown."""
 
@@ -29,7 +29,9 @@ class Bar:
 def draw(bars: Sequence[Bar], height: int = 10) -> Text:
     """The bars, oldest first, green where the price rose and red where it fell, with prices and times at the edges.
 
-    >>> print(draw([Bar("09:30", 1, 4, 1, 3), Bar("09:31", 3, 3, 1, 1)], height=2).plain)
+    >>> up = Bar(label="09:30", open=1, high=4, low=1, close=3)
+    >>> down = Bar(label="09:31", open=3, high=3, low=1, close=1)
+    >>> print(draw([up, down], height=2).plain)
           4.00 ╽╻
           1.00 ┃┃
                09:30 to 09:31

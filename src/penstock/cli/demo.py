@@ -121,11 +121,11 @@ class Demo:
 
     def _picture(self) -> Text:
         newest = self.database.sql(
-            "SELECT date_format(bar_time, 'HH:mm') AS label, CAST(open AS DOUBLE), CAST(high AS DOUBLE), "
-            f"CAST(low AS DOUBLE), CAST(close AS DOUBLE) FROM bars_1m WHERE symbol = '{trades.SYMBOLS[0]}' "
+            "SELECT date_format(bar_time, 'HH:mm') AS label, DOUBLE(open) AS open, DOUBLE(high) AS high, "
+            f"DOUBLE(low) AS low, DOUBLE(close) AS close FROM bars_1m WHERE symbol = '{trades.SYMBOLS[0]}' "
             f"ORDER BY bar_time DESC LIMIT {CANDLES}"
         )
-        return draw([Bar(*row) for row in reversed(_frame(newest).collect())])
+        return draw([Bar(**row.asDict()) for row in reversed(_frame(newest).collect())])
 
     def _recompute(self) -> None:
         """The cascade from scratch, each level read from the table of the level below."""

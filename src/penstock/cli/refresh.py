@@ -14,6 +14,7 @@ from penstock.cli.show import ACTION_STYLES, NO_TABLES, NO_VIEWS, STATUS_STYLES,
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.errors import RefreshError
 from penstock.sql.intervals import microseconds
+from penstock.vocabulary import Reason, Status
 
 if TYPE_CHECKING:
     from penstock.engine.report import ViewReport
@@ -54,7 +55,7 @@ def refresh(
         except RefreshError as problem:
             report = problem.report
     reports: list[ViewReport] = list(report.values())
-    failed = [view for view in reports if view.status == "FAILED"]
+    failed = [view for view in reports if view.status == Status.FAILED]
     if json:
         print_json({"epoch": getattr(report, "epoch", None), "views": [asdict(view) for view in reports]})
     elif reports:
@@ -75,7 +76,7 @@ def refresh(
 
 def leave_if_held(reports: Iterable[ViewReport]) -> None:
     """Say which views were left to another process, if any, and leave with the exit code for that."""
-    held = ", ".join(repr(view.name) for view in reports if view.reason == "HELD_BY_ANOTHER")
+    held = ", ".join(repr(view.name) for view in reports if view.reason == Reason.HELD_BY_ANOTHER)
     if held:
         say_hint(f"not refreshed: {held}, since another process is at it. 'penstock refresh --wait' waits for it.")
         raise typer.Exit(HELD)
@@ -85,7 +86,7 @@ def report_table(reports: Iterable[ViewReport]) -> Table:
     """What a refresh did, a line a view."""
     reports = list(reports)
     columns = ["view", "action", "strategy", "reason", "+rows", "-rows", "seconds"]
-    troubled = any(view.status != "SUCCEEDED" for view in reports)
+    troubled = any(view.status != Status.SUCCEEDED for view in reports)
     table = plain_table(*columns, *(["status"] if troubled else []), right=("+rows", "-rows", "seconds"))
     for view in reports:
         cells = [

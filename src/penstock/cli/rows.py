@@ -20,7 +20,7 @@ NULL = Text("NULL", style="dim")
 
 
 @dataclass(frozen=True)
-class Rows:
+class Page:
     """Rows to show; ``total`` counts those that are not among them too."""
 
     columns: list[str]
@@ -43,7 +43,7 @@ class Rows:
         return "1 row" if self.total == 1 else f"{self.total:,} rows"
 
 
-def fetch_here(found: Found, limit: int | None, *, json: bool) -> Rows | list[dict[str, Any]] | None:
+def fetch_here(found: Found, limit: int | None, *, json: bool) -> Page | list[dict[str, Any]] | None:
     """The same for rows that were read without Spark; None if only Spark knows how their values are written."""
     kinds = [found.rows.types[name].partition("(")[0] for name in found.rows.columns]
     plain, texts = found.rows.rows(), found.as_text()
@@ -56,7 +56,7 @@ def fetch_here(found: Found, limit: int | None, *, json: bool) -> Rows | list[di
     rows = list(zip(*values, strict=True))
     if json:
         return [dict(zip(_distinct(found.names), row, strict=True)) for row in rows]
-    return Rows(found.names, [kind in _NUMERIC for kind in kinds], rows, plain.num_rows)
+    return Page(found.names, [kind in _NUMERIC for kind in kinds], rows, plain.num_rows)
 
 
 _NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
@@ -64,7 +64,7 @@ _OF_JSON = ("tinyint", "smallint", "int", "bigint", "boolean", "float", "double"
 _WRITTEN = {*_NUMERIC, *_OF_JSON, "string", "date", "timestamp", "timestamp_ntz"}
 
 
-def fetch(frame: DataFrame, limit: int) -> Rows:
+def fetch(frame: DataFrame, limit: int) -> Page:
     """At most ``limit`` rows as text. The rest is counted, which runs the query again."""
     from pyspark.sql.types import BinaryType, NumericType, StringType
 
@@ -79,7 +79,7 @@ def fetch(frame: DataFrame, limit: int) -> Rows:
         found = texts.limit(limit + 1).collect()
         total = frame.count() if len(found) > limit else len(found)
     rows = [tuple(jsonable(value) for value in row) for row in found[:limit]]
-    return Rows(frame.columns, [isinstance(t, NumericType) for t in types], rows, total)
+    return Page(frame.columns, [isinstance(t, NumericType) for t in types], rows, total)
 
 
 def fetch_json(frame: DataFrame, limit: int | None) -> list[dict[str, Any]]:

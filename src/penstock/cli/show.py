@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Group, RenderableType
@@ -15,6 +15,7 @@ from rich.tree import Tree
 
 from penstock.cli.output import cell, out, plain_table, print_json, print_table
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
+from penstock.vocabulary import Action, Policy, Status, Word
 
 if TYPE_CHECKING:
     from penstock.catalog import HistoryRecord
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
     from penstock.observe.graph import Graph, GraphNode
     from penstock.observe.status import ViewStatus
 
+_W = TypeVar("_W", bound=Word)
+
 ACTION_STYLES = {
-    "INCREMENTAL": "green",
-    "FULL": "yellow",
-    "REINITIALIZE": "yellow",
-    "NO_DATA": "dim",
-    "SKIP": "magenta",
+    Action.INCREMENTAL: "green",
+    Action.FULL: "yellow",
+    Action.REINITIALIZE: "yellow",
+    Action.NO_DATA: "dim",
+    Action.SKIP: "magenta",
 }
-STATUS_STYLES = {"SUCCEEDED": "green", "FAILED": "bold red", "SKIPPED": "magenta"}
+STATUS_STYLES = {Status.SUCCEEDED: "green", Status.FAILED: "bold red", Status.SKIPPED: "magenta"}
 
 NO_TABLES = (
     "The warehouse is empty. Begin with a table:\n"
@@ -128,7 +131,7 @@ def _status_table(views: Iterable[ViewStatus], now: datetime) -> Table:
     table = plain_table("view", "reads", "maintained", "last refresh", "when", "data as of", "behind")
     for view in views:
         how = Text("incrementally", style="green") if view.incremental else Text(f"full: {view.reason}", style="yellow")
-        if view.policy not in ("AUTO", "FULL"):
+        if view.policy not in (Policy.AUTO, Policy.FULL):
             how.append(f" ({view.policy})")
         table.add_row(
             cell(view.name, "bold"), cell(", ".join(view.reads)), how, _last_refresh(view),
@@ -139,7 +142,7 @@ def _status_table(views: Iterable[ViewStatus], now: datetime) -> Table:
 
 
 def _last_refresh(view: ViewStatus) -> Text:
-    if view.last_status not in (None, "SUCCEEDED"):
+    if view.last_status not in (None, Status.SUCCEEDED):
         return styled(view.last_status, STATUS_STYLES)
     if not view.populated:
         return Text("never, no rows yet", style="yellow")
@@ -147,7 +150,7 @@ def _last_refresh(view: ViewStatus) -> Text:
 
 
 def _history_table(records: list[HistoryRecord], names: dict[str, str], now: datetime) -> Table:
-    troubled = any(record.status != "SUCCEEDED" for record in records)
+    troubled = any(record.status != Status.SUCCEEDED for record in records)
     table = plain_table(
         "epoch", "view", "started", "action", "strategy", "reason", "+rows", "-rows", "seconds",
         *(["status"] if troubled else []), right=("epoch", "+rows", "-rows", "seconds"),
@@ -229,8 +232,8 @@ def _node(node: NodeExplanation) -> list[RenderableType]:
     return [Text.assemble((kind, "dim"), " ", (name, "bold")), table]
 
 
-def styled(value: str | None, styles: dict[str, str]) -> Text:
-    return cell(value, styles.get(value or "", ""))
+def styled(value: _W | None, styles: Mapping[_W, str]) -> Text:
+    return cell(value, "" if value is None else styles.get(value, ""))
 
 
 def count(number: int) -> Text:

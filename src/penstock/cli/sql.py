@@ -126,17 +126,17 @@ def run_statement(
     database: Database, progress: Progress, text: str, limit: int | None, json: bool, timed: bool = False
 ) -> list[ViewReport]:
     """Run one statement and print what it gives; ``timed`` says how long it took, too. Gives what it refreshed."""
-    from penstock.cli.rows import Rows, fetch, fetch_here, fetch_json
+    from penstock.cli.rows import Page, fetch, fetch_here, fetch_json
     from penstock.database import Done
     from penstock.sql.parser import parse
     from penstock.sql.statements import Query
 
     started = time.perf_counter()
     result: DataFrame | Done | None = None
-    rows: Rows | list[dict[str, Any]] | None = None
+    rows: Page | list[dict[str, Any]] | None = None
     with progress.during("running the statement"):
         if isinstance(parse(text), Query):
-            found = database._read_here(text)
+            found = database.read_here(text)
             rows = None if found is None else fetch_here(found, limit or (None if json else SHOWN_ROWS), json=json)
         result = database.sql(text) if rows is None else None
         if result is not None and not isinstance(result, Done):

@@ -13,12 +13,13 @@ from rich.text import Text
 from penstock.cli.output import cell, out, plain_table, print_json, print_table
 from penstock.cli.show import NO_TABLES, NO_VIEWS, count, styled
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
+from penstock.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from penstock.observe.graph import Graph
     from penstock.observe.verify import Verification
 
-_STYLES = {"EQUAL": "green", "DIFFERENT": "bold red", "NOT_VERIFIED": "yellow"}
+_STYLES = {Outcome.EQUAL: "green", Outcome.DIFFERENT: "bold red", Outcome.NOT_VERIFIED: "yellow"}
 
 
 def verify(
@@ -43,10 +44,10 @@ def verify(
     elif found:
         print_table(_table(found))
         _print_examples(found)
-        _print_remedy([one.view for one in found if one.outcome == "DIFFERENT"], graph)
+        _print_remedy([one.view for one in found if one.outcome == Outcome.DIFFERENT], graph)
     else:
         out().print(NO_VIEWS if graph.nodes else NO_TABLES)
-    if any(one.outcome == "DIFFERENT" for one in found):
+    if any(one.outcome == Outcome.DIFFERENT for one in found):
         raise typer.Exit(1)
 
 

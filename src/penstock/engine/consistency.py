@@ -11,10 +11,11 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from penstock.catalog import World
-from penstock.engine.report import SKIPPED, SUCCEEDED, ViewReport
+from penstock.engine.report import ViewReport
 from penstock.engine.settings import value_of
 from penstock.graph.groups import FASTEST, Group, groups, policy_of, withheld
 from penstock.sql.statements import NONE
+from penstock.vocabulary import Action, Reason, Status
 
 if TYPE_CHECKING:
     from penstock.engine.epoch import Result
@@ -73,7 +74,7 @@ def not_due(world: World, changed_at: Mapping[str, datetime]) -> set[str]:
 
 def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[ViewReport]:
     """Take out of a publication what must wait for views that failed; gives the reports as they are then."""
-    stopped = [report.name.lower() for report in reports if report.status != SUCCEEDED]
+    stopped = [report.name.lower() for report in reports if report.status != Status.SUCCEEDED]
     if not stopped:
         return reports
     waiting = withheld(world.views_graph(), groups_of(world), stopped)
@@ -87,10 +88,16 @@ def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[V
     held = []
     for report in reports:
         key = report.name.lower()
-        if report.status == SUCCEEDED and key in unpublished:
-            reason = "GROUP_FAILED" if key in waiting.group else "UPSTREAM_FAILED"
+        if report.status == Status.SUCCEEDED and key in unpublished:
+            reason = Reason.GROUP_FAILED if key in waiting.group else Reason.UPSTREAM_FAILED
             report = replace(
-                report, action="SKIP", reason=reason, status=SKIPPED, strategy=None, rows_inserted=0, rows_deleted=0
+                report,
+                action=Action.SKIP,
+                reason=reason,
+                status=Status.SKIPPED,
+                strategy=None,
+                rows_inserted=0,
+                rows_deleted=0,
             )
         held.append(report)
     return held

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.engine.measured import HALF_LIFE, STEP, Measured
 from penstock.frames import limits
 from penstock.storage.strategy import seconds_to_write
+from penstock.vocabulary import Action, Strategy
 
 START, START_FULL = 0.1, 0.3
 """Seconds that any refresh of a node takes, and any recomputation."""
@@ -47,7 +48,7 @@ _WRITE, _COMPARE = 0.3, 1.0
 """Seconds per million rows written, and per million rows of which two versions are compared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """What a node would have to do."""
 
@@ -71,20 +72,20 @@ class Work:
 class Retry:
     """A way that is tried again, because what is known of it is old."""
 
-    action: str
+    action: Action
     since: int
     """Refreshes by the other way since it was measured."""
     believed: float
     """Seconds that it would take, if it were still as it was then."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """Seconds that both ways would take, and the one that is chosen."""
 
     incremental: float
     full: float
-    raw: Mapping[str, float] = field(default_factory=dict)
+    raw: Mapping[Action, float] = field(default_factory=dict)
     """The same by action, before past refreshes corrected it."""
     readers: float = 0.0
     """Seconds that recomputing costs the nodes that read this one."""
@@ -92,23 +93,25 @@ class Estimate:
     """Why the way that is chosen is another than the last measurements say."""
 
     @property
-    def choice(self) -> str:
-        return "FULL" if self.full * MARGIN + self.readers < self.incremental else "INCREMENTAL"
+    def choice(self) -> Action:
+        return Action.FULL if self.full * MARGIN + self.readers < self.incremental else Action.INCREMENTAL
 
     def __add__(self, other: Estimate) -> Estimate:
         raw = {action: self.raw[action] + other.raw[action] for action in self.raw}
-        both = self.incremental + other.incremental, self.full + other.full
-        return Estimate(*both, raw, self.readers + other.readers, self.retry or other.retry)
+        return Estimate(
+            incremental=self.incremental + other.incremental, full=self.full + other.full, raw=raw,
+            readers=self.readers + other.readers, retry=self.retry or other.retry,
+        )  # fmt: skip
 
 
-EITHER = Estimate(0.0, 0.0)
+EITHER = Estimate(incremental=0.0, full=0.0)
 """Of a node that recomputes, whatever is done with those it reads."""
 
-NEVER_RECOMPUTED = Estimate(0.0, math.inf)
+NEVER_RECOMPUTED = Estimate(incremental=0.0, full=math.inf)
 """Of a node that is maintained, whatever is done with those it reads."""
 
 
-def written(past: Iterable[tuple[str | None, Mapping[str, Any]]]) -> dict[str, float]:
+def written(past: Iterable[tuple[Strategy | None, Mapping[str, Any]]]) -> dict[Strategy, float]:
     """By strategy, how far the newest write was off; from past refreshes, the newest first: strategy and details.
 
     Only with both measured can they be compared: the machine may be slow for any of them. What is old counts less, so
@@ -121,7 +124,7 @@ def written(past: Iterable[tuple[str | None, Mapping[str, Any]]]) -> dict[str, f
     >>> [round(written([*[rewrite] * writes, patch])["PATCH"], 2) for writes in (1, 4, 16)]
     [1.79, 1.41, 1.04]
     """
-    found: dict[str, float] = {}
+    found: dict[Strategy, float] = {}
     writes = [(s, d) for s, d in past if s is not None and s in d.get("weighed", ()) and "wrote" in d]
     for since, (strategy, details) in enumerate(writes):
         off = details["wrote"] / seconds_to_write(details["weighed"][strategy])
@@ -134,7 +137,8 @@ def passed_on(stored: int, readers: Sequence[Estimate]) -> float:
 
     They compare two versions of it, once for all of them, or each recomputes as well, whatever is less.
 
-    >>> passed_on(1_000_000, [Estimate(1.0, 9.0)]), passed_on(1_000_000, [Estimate(1.0, 1.5)]), passed_on(10, [])
+    >>> estimated = lambda incremental, full: Estimate(incremental=incremental, full=full)
+    >>> passed_on(1_000_000, [estimated(1.0, 9.0)]), passed_on(1_000_000, [estimated(1.0, 1.5)]), passed_on(10, [])
     (2.0, 0.5, 0.0)
     """
     recomputing = [reader.full + reader.readers for reader in readers]
@@ -145,23 +149,25 @@ def passed_on(stored: int, readers: Sequence[Estimate]) -> float:
 def estimate(work: Work, measured: Measured | None = None, readers: Sequence[Estimate] = ()) -> Estimate:
     """Seconds for a node, and for those that read it.
 
-    >>> estimate(Work(("aggregate",), changed=10_000, rows=10_000_000, stored=1_000)).choice
+    >>> estimate(Work(kinds=("aggregate",), changed=10_000, rows=10_000_000, stored=1_000)).choice
     'INCREMENTAL'
-    >>> estimate(Work(("aggregate",), changed=5_000_000, rows=10_000_000, stored=1_000)).choice
+    >>> estimate(Work(kinds=("aggregate",), changed=5_000_000, rows=10_000_000, stored=1_000)).choice
     'FULL'
     """
     measured = measured or Measured()
-    raw = {"INCREMENTAL": _maintaining(work), "FULL": _recomputing(work)}
+    raw = {Action.INCREMENTAL: _maintaining(work), Action.FULL: _recomputing(work)}
     after = passed_on(work.stored, readers)
     then = _corrected(work, raw, measured, after)
     return _with_retry(_corrected(work, raw, measured.faded(), after), then, measured)
 
 
-def _corrected(work: Work, raw: Mapping[str, float], measured: Measured, readers: float) -> Estimate:
+def _corrected(work: Work, raw: Mapping[Action, float], measured: Measured, readers: float) -> Estimate:
     """An estimate as past refreshes correct it: by the seconds that maintaining took, if these were the node's own."""
-    expected = raw["INCREMENTAL"]
-    incremental = measured.incremental(expected) if work.whole else expected * measured.factor("INCREMENTAL")
-    return Estimate(incremental, raw["FULL"] * measured.factor("FULL"), raw, readers)
+    expected = raw[Action.INCREMENTAL]
+    incremental = measured.incremental(expected) if work.whole else expected * measured.factor(Action.INCREMENTAL)
+    return Estimate(
+        incremental=incremental, full=raw[Action.FULL] * measured.factor(Action.FULL), raw=raw, readers=readers
+    )
 
 
 def _with_retry(now: Estimate, then: Estimate, measured: Measured) -> Estimate:
@@ -170,7 +176,7 @@ def _with_retry(now: Estimate, then: Estimate, measured: Measured) -> Estimate:
     if now.choice == then.choice or oldest is None:
         return now
     action, since = oldest
-    return replace(now, retry=Retry(now.choice, since, then.incremental if action == "INCREMENTAL" else then.full))
+    return replace(now, retry=Retry(now.choice, since, then.incremental if action == Action.INCREMENTAL else then.full))
 
 
 def _recomputing(work: Work) -> float:

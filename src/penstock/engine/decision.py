@@ -15,6 +15,7 @@ from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import columns_by_name, physical_names
+from penstock.vocabulary import Action, Reason
 
 
 class Decision:
@@ -27,7 +28,7 @@ class Decision:
         self._plans: dict[str, Maintained | None] = {}
         self.weighing = Weighing(catalog, world, relations, self.maintained)
 
-    def decide(self, node: NodeRecord, recompute: bool, renewed: str | None = None) -> Step:
+    def decide(self, node: NodeRecord, recompute: bool, renewed: Reason | None = None) -> Step:
         """The action, before any row is read. INCREMENTAL may still turn out to be NO_DATA.
 
         ``renewed`` is the reason why the node is planned in another way from this epoch on, if it is.
@@ -35,38 +36,45 @@ class Decision:
         frontier = self._world.frontiers.get(node.name, {})
         since = {name: f.version for name, f in frontier.items() if f.direct}
 
-        def step(action: str, reason: str) -> Step:
+        def step(action: Action, reason: Reason) -> Step:
             # A node that is left as it is needs no plan, and most nodes of a large graph are.
-            return Step(node, action, reason, None if action == "NO_DATA" else self.maintained(node), since)
+            return Step(
+                node=node,
+                action=action,
+                reason=reason,
+                maintained=None if action == Action.NO_DATA else self.maintained(node),
+                since=since,
+            )
 
         if node.version is None:
-            return step("FULL", "INITIAL")
+            return step(Action.FULL, Reason.INITIAL)
         if renewed is not None:
-            return step("REINITIALIZE", renewed)
-        if recompute and not node.details.get("late"):  # which rows came late cannot be told any more
-            return step("FULL", "REQUESTED")
+            return step(Action.REINITIALIZE, renewed)
+        if recompute and not node.details.late:  # which rows came late cannot be told any more
+            return step(Action.FULL, Reason.REQUESTED)
         for name in node.inputs:
             after = self._relations[name].after
             assert after is not None
             known = frontier.get(name)
             if known is None or known.table_id != after.table_id or known.version > after.version:
-                return step("REINITIALIZE", "SOURCE_REPLACED")
+                return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED)
             if known.fingerprint is not None:
                 found = after.fingerprint(known.version)
-                if found is None and node.details.get("late"):  # what is known to be late stays so
+                if found is None and node.details.late:  # what is known to be late stays so
                     continue
                 if found != known.fingerprint:
-                    return step("REINITIALIZE", "SOURCE_REPLACED" if found else "HISTORY_GONE")
+                    return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED if found else Reason.HISTORY_GONE)
             if self._columns_replaced(node, name, known.version, after):
-                return step("REINITIALIZE", "SOURCE_REPLACED")
-        if node.details.get("reason_code") == "POLICY_FULL":
-            return step("FULL", "POLICY_FULL")
+                return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED)
+        if node.details.reason_code == Reason.POLICY_FULL:
+            return step(Action.FULL, Reason.POLICY_FULL)
         waits = self.released(node)
         if all(self._unchanged(name, since[name]) for name in node.inputs) and not waits:
-            return step("NO_DATA", "NO_CHANGE")
+            return step(Action.NO_DATA, Reason.NO_CHANGE)
         if self.maintained(node) is None:
-            return step("FULL", str(node.details["reason_code"]))
-        chosen = step("INCREMENTAL", "CHANGED")
+            assert node.details.reason_code is not None
+            return step(Action.FULL, node.details.reason_code)
+        chosen = step(Action.INCREMENTAL, Reason.CHANGED)
         self.weighing.weigh(chosen)
         return chosen
 
@@ -76,11 +84,11 @@ class Decision:
         if table is None:
             return self._watermarks.after(relation)
         after = self._relations[relation].after
-        return None if after is None else self._watermarks.for_node(table, after, Settings.recorded(node.details))
+        return None if after is None else self._watermarks.for_node(table, after, Settings.of(node.details.settings))
 
     def released(self, node: NodeRecord) -> bool:
         """Whether the watermark has passed the end of windows that the node holds back."""
-        if not node.details.get("held_by_watermark"):
+        if not node.details.held_by_watermark:
             return False
         return self._watermarks.before(node.name) != self._watermarks.after(node.name)
 
@@ -93,7 +101,7 @@ class Decision:
         except HistoryGone:
             return False  # which is found out, and said, when the change is read
         now = physical_names(after)
-        read = [column.lower() for column in node.details["input_types"].get(name, {})]
+        read = [column.lower() for column in node.details.input_types.get(name, {})]
         return any(column in before and before[column] != now.get(column) for column in read)
 
     def _unchanged(self, name: str, since: int) -> bool:
@@ -107,10 +115,10 @@ class Decision:
     def maintained(self, node: NodeRecord) -> Maintained | None:
         """The node's plan, made again from the view's query; None for a node that always recomputes."""
         if node.name not in self._plans:
-            self._plans[node.name] = self._planned(node) if node.details["incremental"] else None
+            self._plans[node.name] = self._planned(node) if node.details.incremental else None
         return self._plans[node.name]
 
     def _planned(self, node: NodeRecord) -> Maintained:
         owners = [view for view in self._world.views.values() if node.name in view.nodes]
         found = (plan for view in owners for plan in plans_of(self._world, view) if plan.name == node.name)
-        return maintained_node(next(found), node.details["types"])
+        return maintained_node(next(found), node.details.types)

@@ -9,13 +9,13 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import NullType, StructField, StructType
 
-from penstock.catalog import Definition, NodeRecord, ViewRecord, World
+from penstock.catalog import Definition, NodeDetails, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import has_zoneless_windows, is_faithful
 from penstock.engine.planning import emitted, plan_nodes
 from penstock.engine.properties import delta_properties
@@ -31,9 +31,10 @@ from penstock.plan.lateness import Lateness
 from penstock.sql import emission
 from penstock.sql.event_time import times_of_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
-from penstock.sql.statements import AFTER_WATERMARK, ANYWHERE, CreateView, Placement
+from penstock.sql.statements import AFTER_WATERMARK, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import schema_of
+from penstock.vocabulary import Policy, Reason
 
 _SOME_WATERMARK = 9_000_000_000_000_000
 """Any moment stands for the watermark where two readings of a query are compared."""
@@ -64,7 +65,8 @@ def define(
     _check_emitted(spark, statement, schemas, [field.name for field, _ in columns])
     lateness = _lateness(world, statement, reads)
     nodes, problem = _plan_nodes(spark, world, statement, schemas, analysed, columns, locate, lateness, settings)
-    nodes = tuple(replace(node, details=settings.recorded_in(node.details)) for node in nodes)
+    if settings.changed:
+        nodes = tuple(replace(node, details=replace(node.details, settings=dict(settings.changed))) for node in nodes)
     if problem is not None and lateness:
         raise DefinitionError(
             f"view {statement.name!r}: ALLOW LATENESS needs a view that is maintained incrementally, and this one is "
@@ -72,11 +74,12 @@ def define(
         )
     nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
     view = ViewRecord(
-        statement.name.lower(), statement.name, statement.query,
-        tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
-        statement.comment, dict(statement.properties), statement.refresh, statement.policy, reads,
-        tuple(node.name for node in nodes), problem.code if problem else None, problem.construct if problem else None,
-        datetime.now(timezone.utc), statement.options,
+        key=statement.name.lower(), name=statement.name, query=statement.query,
+        columns=tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
+        comment=statement.comment, properties=dict(statement.properties), refresh=statement.refresh,
+        policy=statement.policy, reads=reads, nodes=tuple(node.name for node in nodes),
+        reason_code=problem.code if problem else None, reason=problem.construct if problem else None,
+        created_at=datetime.now(timezone.utc), options=statement.options,
     )  # fmt: skip
     return Definition(view, nodes, replaces=view.key in world.views)
 
@@ -84,10 +87,10 @@ def define(
 def statement_of(world: World, view: ViewRecord) -> CreateView:
     """The statement that would create a view as it is."""
     return CreateView(
-        view.query, view.name, view.query, True, False,
-        tuple((name, comment) for name, _, comment in view.columns), view.comment, tuple(view.properties.items()),
-        view.refresh, view.policy, placement=Placement.read(world.nodes[view.key].details.get("placement", {})),
-        options=view.options,
+        view.query, name=view.name, query=view.query, or_replace=True, if_not_exists=False,
+        columns=tuple((name, comment) for name, _, comment in view.columns), comment=view.comment,
+        properties=tuple(view.properties.items()), refresh=view.refresh, policy=view.policy,
+        placement=world.nodes[view.key].details.placement, options=view.options,
     )  # fmt: skip
 
 
@@ -158,7 +161,7 @@ def _placement(statement: CreateView, columns: list[StructField]) -> Placement:
 
 
 def _placed(node: NodeRecord, placement: Placement) -> NodeRecord:
-    return node if placement == ANYWHERE else replace(node, details={**node.details, "placement": asdict(placement)})
+    return replace(node, details=replace(node.details, placement=placement))
 
 
 def relation_schema(world: World, key: str) -> StructType:
@@ -234,8 +237,8 @@ def _plan_nodes(
     wanted = StructType([StructField(f.name, f.dataType, True, {"comment": c} if c else {}) for f, c in columns])
     key = statement.name.lower()
     changing = non_deterministic(parse_query(statement.query))
-    if statement.policy == "FULL":
-        problem = Unsupported("POLICY_FULL", "the policy FULL")
+    if statement.policy == Policy.FULL:
+        problem = Unsupported(Reason.POLICY_FULL, "the policy FULL")
         return (_query_node(statement, key, schemas, wanted, locate, problem),), problem
     if changing is not None:
         raise DefinitionError(
@@ -254,10 +257,10 @@ def _plan_nodes(
             lambda plans: typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
         )
         if not is_faithful(spark, emission.at(text, _SOME_WATERMARK), schemas):
-            raise Unsupported("PLAN_MISMATCH", "a query that Spark reads differently")
+            raise Unsupported(Reason.PLAN_MISMATCH, "a query that Spark reads differently")
         return nodes, None
     except Unsupported as problem:
-        if statement.policy == "INCREMENTAL STRICT":
+        if statement.policy == Policy.INCREMENTAL_STRICT:
             raise NotIncrementalError(
                 f"view {statement.name!r} cannot be maintained incrementally: {problem.construct} has no incremental "
                 f"rule ({problem.code}). Rewrite the query, or choose REFRESH POLICY AUTO.",
@@ -269,7 +272,7 @@ def _plan_nodes(
 def _check_nothing_lost(query: str, schemas: Mapping[str, tuple[str, ...]]) -> None:
     lost = lost_names(query, {name.lower() for names in schemas.values() for name in names})
     if lost:
-        raise Unsupported("PLAN_MISMATCH", f"an argument that our parser passes over ({', '.join(lost)})")
+        raise Unsupported(Reason.PLAN_MISMATCH, f"an argument that our parser passes over ({', '.join(lost)})")
 
 
 def _check_windows(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) -> None:
@@ -279,9 +282,9 @@ def _check_windows(spark: SparkSession, query: str, schemas: Mapping[str, Struct
         return
     for name in [name for schema in schemas.values() for name in schema.names]:
         if name.lower() in ("window", "session_window"):
-            raise Unsupported("TIME_WINDOW", f"a window of time beside a column called {name}")
+            raise Unsupported(Reason.TIME_WINDOW, f"a window of time beside a column called {name}")
     if has_zoneless_windows(spark, query, schemas):
-        raise Unsupported("TIME_WINDOW", f"Spark's window of {times[0]}, which is a time without a zone")
+        raise Unsupported(Reason.TIME_WINDOW, f"Spark's window of {times[0]}, which is a time without a zone")
 
 
 def _check_names(plan: Plan, analysed: StructType) -> None:
@@ -289,7 +292,7 @@ def _check_names(plan: Plan, analysed: StructType) -> None:
     ours = [name.lower() for name, _ in plan.outputs]
     theirs = [name.lower() for name in analysed.names]
     if len(ours) != len(theirs) or any(a not in ("", b) for a, b in zip(ours, theirs, strict=True)):
-        raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
+        raise Unsupported(Reason.PLAN_MISMATCH, "a select list that Spark reads differently")
 
 
 def _query_node(
@@ -298,11 +301,18 @@ def _query_node(
 ) -> NodeRecord:  # fmt: skip
     """A node that recomputes the whole query."""
     types = {k: {f.name: f.dataType.simpleString() for f in s.fields} for k, s in schemas.items()}
-    details = {
-        "types": {}, "schemas": {k: s.names for k, s in schemas.items()}, "input_types": types, "incremental": False,
-        "rule": "recompute", "operator": "the whole query", "reads": "all of its inputs",
-        "reason_code": problem.code, "reason": problem.construct,
-        "held_by_watermark": statement.options.emit == AFTER_WATERMARK,
-    }  # fmt: skip
+    details = NodeDetails(
+        schemas={k: tuple(s.names) for k, s in schemas.items()}, input_types=types, rule="recompute",
+        operator="the whole query", reads="all of its inputs", reason_code=problem.code, reason=problem.construct,
+        held_by_watermark=statement.options.emit == AFTER_WATERMARK,
+    )  # fmt: skip
     digest = hashlib.sha256(statement.query.encode()).hexdigest()
-    return NodeRecord(key, False, locate(key, "views"), digest, nullable(wanted).json(), tuple(schemas), details)
+    return NodeRecord(
+        name=key,
+        hidden=False,
+        path=locate(key, "views"),
+        fingerprint=digest,
+        schema_json=nullable(wanted).json(),
+        inputs=tuple(schemas),
+        details=details,
+    )

@@ -13,7 +13,7 @@ from penstock.catalog.leases import Leases
 from penstock.engine.consistency import hold_back, not_due, together
 from penstock.engine.past import Past
 from penstock.engine.replanning import Replanning
-from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport
+from penstock.engine.report import Report, ViewReport
 from penstock.engine.session import Spark
 from penstock.engine.sources import pinned
 from penstock.engine.steps import Request, Result
@@ -31,6 +31,7 @@ from penstock.engine.workplace import (
 )
 from penstock.errors import DefinitionError, LeaseLostError, PenstockError, RefreshError
 from penstock.storage.vacuum import Freed
+from penstock.vocabulary import Action, Reason, Status
 
 _LOOK_AGAIN = 0.5
 """Seconds between two looks at a lease that is waited for."""
@@ -53,7 +54,7 @@ class Engine:
         """Take the rows that came too late for a view after all, and refresh it."""
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
-        late = {node for node in view.nodes if world.nodes[node].details.get("late")}
+        late = {node for node in view.nodes if world.nodes[node].details.late}
         if not late:
             raise DefinitionError(f"view {view.name!r} has no late rows: it was created without ALLOW LATENESS.")
         if world.nodes[view.key].version is None:
@@ -121,7 +122,7 @@ class Engine:
             periodic = any(view.options.every is not None for view in amended.views.values())
             asked = full or replayed or not periodic
             request = Request(
-                nodes,
+                nodes=nodes,
                 recompute={node for key in keys for node in amended.views[key].nodes} if full else set(),
                 held=held,
                 waiting=set() if asked else not_due(amended, self._work.catalog.changed_at()),
@@ -138,7 +139,7 @@ class Engine:
                     )
                     raise
                 reports = hold_back(amended, result, view_reports(amended, result))
-                done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
+                done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 return self._publish(result, reports, current, started, leases.fence), current
 
@@ -156,7 +157,10 @@ class Engine:
         try:
             number = self._work.catalog.publish(moved, fence)
         except LeaseLostError as problem:
-            lost = [replace(r, status=FAILED, action="SKIP", reason="LEASE_LOST", error=str(problem)) for r in reports]
+            lost = [
+                replace(r, status=Status.FAILED, action=Action.SKIP, reason=Reason.LEASE_LOST, error=str(problem))
+                for r in reports
+            ]
             self._work.catalog.record([recorded(r, before, started) for r in lost])
             return Report(lost, before.epoch)
         if moved.definitions:
@@ -187,9 +191,9 @@ class Engine:
 def _failure(report: Report) -> RefreshError:
     first, *more = report.failed
     others = f" {', '.join(repr(view.name) for view in more)} failed too; the report says why." if more else ""
-    if first.reason == "LEASE_LOST":
+    if first.reason == Reason.LEASE_LOST:
         return RefreshError(f"nothing was refreshed: {first.error}", report=report)
-    held = ", ".join(repr(view.name) for view in report.values() if view.reason == "GROUP_FAILED")
+    held = ", ".join(repr(view.name) for view in report.values() if view.reason == Reason.GROUP_FAILED)
     also = f" {held} must advance together with it, and wait too." if held else ""
     return RefreshError(
         f"view {first.name!r} failed to refresh: {(first.error or '').rstrip('. ')}.{others}{also} "
@@ -202,6 +206,7 @@ def _interrupted(world: World, key: str, started: datetime) -> HistoryRecord:
     """The record of a view whose refresh was interrupted; nothing of it was published."""
     seconds = (datetime.now(timezone.utc) - started).total_seconds()
     return HistoryRecord(
-        world.epoch, key, FAILED, "SKIP", None, "INTERRUPTED", 0, 0, seconds, started,
-        "interrupted before anything was published. Refresh again.",
+        epoch=world.epoch, view=key, status=Status.FAILED, action=Action.SKIP, strategy=None, reason=Reason.INTERRUPTED,
+        rows_inserted=0, rows_deleted=0, seconds=seconds, started_at=started,
+        error="interrupted before anything was published. Refresh again.",
     )  # fmt: skip

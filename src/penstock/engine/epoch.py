@@ -21,14 +21,14 @@ from penstock.engine.jobs import counting_jobs
 from penstock.engine.missing import lost, missing_file
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
-from penstock.engine.report import FAILED, SKIPPED, ViewReport
+from penstock.engine.report import ViewReport
 from penstock.engine.session import Spark
-from penstock.engine.side_by_side import Work, in_order
+from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import PenstockError, SourceError
-from penstock.frames.clock import Clock, running
+from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
 from penstock.frames.mismatch import StateMismatch, as_mismatch
@@ -41,7 +41,6 @@ from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.dialect import quoted
-from penstock.sql.statements import Placement
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
 from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table, snapshot_of
@@ -49,6 +48,7 @@ from penstock.storage.patch import places_in
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
 from penstock.storage.view_table import Shape, create_table, restore
+from penstock.vocabulary import Action, Reason, Status
 
 
 class Epoch:
@@ -82,7 +82,7 @@ class Epoch:
         wanted = set(request.nodes)
         graph = {name: [i for i in self._world.nodes[name].inputs if i in wanted] for name in request.nodes}
 
-        def begin(name: str) -> Work | None:
+        def begin(name: str) -> Piece | None:
             told(self._said(name, request.nodes.index(name) + 1, len(request.nodes)))
             return self._begin(name, request, result)
 
@@ -115,11 +115,11 @@ class Epoch:
         """What the nodes are before the epoch, and which columns of each relation its readers need."""
         for name in request.nodes:
             node = self._world.nodes[name]
-            self._relations[name] = Relation(name, node.path, node.version)
+            self._relations[name] = Relation(name=name, path=node.path, before=node.version)
         for name in request.nodes:
             frontier, details = self._world.frontiers.get(name, {}), self._world.nodes[name].details
-            for relation, columns in details["input_types"].items():
-                if relation in frontier and details["incremental"]:
+            for relation, columns in details.input_types.items():
+                if relation in frontier and details.incremental:
                     needed = self._relations[relation].columns.setdefault(frontier[relation].version, set())
                     needed.update(columns)
 
@@ -134,26 +134,26 @@ class Epoch:
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, name: str, request: Request, result: Result) -> Work | None:
+    def _begin(self, name: str, request: Request, result: Result) -> Piece | None:
         """Decide what to do with a node; gives the work if there is any."""
         clock = Clock()
-        with running(clock):
+        with timing(clock):
             step = self._prepared(name, request)
         if isinstance(step, ViewReport):
             result.reports[name] = _measured(step, clock, 0)
             return None
-        if step.action != "NO_DATA":
+        if step.action != Action.NO_DATA:
             return partial(self._work, step, clock, result)
-        with running(clock):
+        with timing(clock):
             report = self._finished(step, result)
         result.reports[name] = _measured(report, clock, 0)
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with running(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
+        with timing(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
         report.in_line = in_line()
-        report.unlike = Settings.recorded(step.node.details).unlike(self._own.settings if self._own else USUAL)
+        report.unlike = Settings.of(step.node.details.settings).unlike(self._own.settings if self._own else USUAL)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
@@ -164,25 +164,43 @@ class Epoch:
         relation = self._relations[name]
         if name in request.held:
             relation.error = PenstockError(f"{self._world.display_name(name)!r} is being refreshed by another process")
-            return ViewReport(name, "SKIP", "HELD_BY_ANOTHER", status=SKIPPED)
+            return ViewReport(name=name, action=Action.SKIP, reason=Reason.HELD_BY_ANOTHER, status=Status.SKIPPED)
         if name in request.waiting:
             relation.after, relation.in_memory = snapshot_of(node.path, node.version), True
-            return ViewReport(name, "SKIP", "NOT_DUE")
+            return ViewReport(name=name, action=Action.SKIP, reason=Reason.NOT_DUE)
         broken = [self._relations[i] for i in node.inputs if self._relations[i].error is not None]
         if broken and broken[0].name in self._world.tables:
             return self._failed(relation, broken[0].error)
         if broken:
             relation.error = broken[0].error
             held = all(r.name in request.held for r in broken)
-            return ViewReport(name, "SKIP", "HELD_BY_ANOTHER" if held else "UPSTREAM_FAILED", status=SKIPPED)
+            return ViewReport(
+                name=name,
+                action=Action.SKIP,
+                reason=Reason.HELD_BY_ANOTHER if held else Reason.UPSTREAM_FAILED,
+                status=Status.SKIPPED,
+            )
         if name in request.failing:
             return self._failed(relation, request.failing[name])
         try:
             self._watermarks.node(name, {read: self._decision.watermark(read, node) for read in node.inputs})
-            if name in request.broken and node.version is not None and not node.details.get("late"):
-                return Step(node, "REINITIALIZE", "STATE_MISMATCH", self._decision.maintained(node), {})
+            if name in request.broken and node.version is not None and not node.details.late:
+                return Step(
+                    node=node,
+                    action=Action.REINITIALIZE,
+                    reason=Reason.STATE_MISMATCH,
+                    maintained=self._decision.maintained(node),
+                    since={},
+                )
             if name in request.replayed:
-                return Step(node, "INCREMENTAL", "REPLAYED", self._decision.maintained(node), {}, replayed=True)
+                return Step(
+                    node=node,
+                    action=Action.INCREMENTAL,
+                    reason=Reason.REPLAYED,
+                    maintained=self._decision.maintained(node),
+                    since={},
+                    replayed=True,
+                )
             return self._decision.decide(node, name in request.recompute, request.renewed.get(name))
         except Exception as problem:
             return self._failed(relation, self._explained(problem, node))
@@ -198,10 +216,11 @@ class Epoch:
             return self._failed(self._relations[step.node.name], error, step)
         self._collect(step, result)
         strategy = step.applied.strategy if step.applied else None
-        late = step.inserted if step.node.details.get("late") else 0
+        late = step.inserted if step.node.details.late else 0
         return ViewReport(
-            step.node.name, step.action, step.reason, strategy, step.inserted, step.deleted, late=late,
-            estimate=step.estimate, weighed=step.applied.weighed if step.applied else None,
+            name=step.node.name, action=step.action, reason=step.reason, strategy=strategy, rows_inserted=step.inserted,
+            rows_deleted=step.deleted, late=late, estimate=step.estimate,
+            weighed=step.applied.weighed if step.applied else None,
         )  # fmt: skip
 
     def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
@@ -226,36 +245,38 @@ class Epoch:
     @staticmethod
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
         relation.error = problem
-        action = step.action if step else "SKIP"
-        return ViewReport(relation.name, action, "ERROR", status=FAILED, error=str(problem))
+        action = step.action if step else Action.SKIP
+        return ViewReport(
+            name=relation.name, action=action, reason=Reason.ERROR, status=Status.FAILED, error=str(problem)
+        )
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 
     def _execute(self, step: Step) -> None:
         relation = self._relations[step.node.name]
-        if step.action == "NO_DATA":
+        if step.action == Action.NO_DATA:
             relation.after = snapshot_of(step.node.path, step.node.version)
             relation.in_memory = True
             return
         if self._own is None and self._spark.started:  # read once an epoch; Spark that starts meanwhile has the usual
             self._own = own(self._spark)
-        with under(self._spark, Settings.recorded(step.node.details), self._own):
+        with under(self._spark, Settings.of(step.node.details.settings), self._own):
             self._compute(step, relation)
 
     def _compute(self, step: Step, relation: Relation) -> None:
         if step.replayed:
             self._replay(step, relation)
             return
-        if step.action == "INCREMENTAL":
+        if step.action == Action.INCREMENTAL:
             try:
                 self._maintain(step, relation)
                 return
             except Exception as problem:
                 if missing_file(problem) is None:
                     raise
-                step.action, step.reason, step.applied = "REINITIALIZE", "HISTORY_GONE", None
+                step.action, step.reason, step.applied = Action.REINITIALIZE, Reason.HISTORY_GONE, None
                 relation.delta, relation.in_memory, relation.extent = None, False, NO_EXTENT
-                if step.node.details.get("late"):  # what is known to be late stays so; of the rest it cannot be told
+                if step.node.details.late:  # what is known to be late stays so; of the rest it cannot be told
                     relation.after, relation.in_memory = snapshot_of(step.node.path, step.node.version), True
                     return
         self._recompute(step, relation)
@@ -264,13 +285,13 @@ class Epoch:
         assert step.maintained is not None
         context = self._context(step)
         if not any(context.changed(name) for name in step.node.inputs) and not self._decision.released(step.node):
-            step.action, step.reason = "NO_DATA", "NO_CHANGE"
+            step.action, step.reason = Action.NO_DATA, Reason.NO_CHANGE
             relation.after, relation.in_memory = snapshot_of(step.node.path, step.node.version), True
             return
         published = snapshot_of(step.node.path, step.node.version)
         change = step.maintained.delta(context, Pinned(spark=self._spark, snapshot=published))
         if change is None:  # the inputs changed in columns that the node does not read
-            step.action, step.reason = "NO_DATA", "NO_CHANGE"
+            step.action, step.reason = Action.NO_DATA, Reason.NO_CHANGE
             relation.after, relation.in_memory = published, True
             return
         step.inserted, step.deleted = totals(change)
@@ -291,7 +312,9 @@ class Epoch:
         known = located is not None and base.version == published.version
         places = places_in(published, located) if known else None
         change = change.only([name for name in change.columns if name not in LOCATED])
-        table_change = TableChange(change, step.inserted, step.deleted, keys, change.rows(), places)
+        table_change = TableChange(
+            rows=change, inserted=step.inserted, deleted=step.deleted, keys=keys, local=change.rows(), places=places
+        )
         step.applied = apply_change(
             self._spark, base, table_change, node=step.node.name, run=self._run,
             off=partial(self._decision.weighing.off, step.node),
@@ -321,7 +344,7 @@ class Epoch:
         else:
             rows = SparkFrame.of_frame(self._spark, self._query_rows(step.node), UNKNOWN)
         self._check()
-        base, shape = self._base(step.node), Shape.of(step.node.schema_json, _placement(step.node))
+        base, shape = self._base(step.node), Shape.of(step.node.schema_json, step.node.details.placement)
         keys = step.maintained.keys if step.maintained is not None else None
         step.applied = replace_all(
             base, rows, keys, node=step.node.name, run=self._run, shape=None if shape.is_of(base) else shape
@@ -336,7 +359,7 @@ class Epoch:
             after = self._relations[key].after
             assert after is not None
             rows = read_snapshot(self._spark.session(), after)
-            columns = node.details["schemas"][key]
+            columns = node.details.schemas[key]
             return rows.select(*[quoted(c) for c in columns])
 
         text = emission.at(emitted_by(view), self._watermarks.after(node.name))
@@ -352,7 +375,7 @@ class Epoch:
             return published
         if node.version is None:
             if not is_table(node.path):
-                create_table(node.path, node.schema_json, self._world.display_name(node.name), _placement(node))
+                create_table(node.path, node.schema_json, self._world.display_name(node.name), node.details.placement)
             return Snapshot(node.path)
         return Snapshot(node.path, restore(node.path, node.version))
 
@@ -376,15 +399,11 @@ class Epoch:
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
             result.publication.versions[name] = step.applied.version
-            if step.reason == "STATE_MISMATCH":
+            if step.reason == Reason.STATE_MISMATCH:
                 result.publication.mended.add(name)
         mark = self._watermarks.moved(name)
         if mark is not None:
             result.publication.watermarks[name] = mark
-
-
-def _placement(node: NodeRecord) -> Placement:
-    return Placement.read(node.details.get("placement", {}))
 
 
 def _as_error(problem: Exception) -> PenstockError:
@@ -402,6 +421,6 @@ def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:
     """The report with what the clock says."""
     report.seconds, report.phases, report.jobs = sum(clock.seconds.values()), clock.seconds, jobs
     report.bytes_read, report.bytes_written = clock.bytes_read, clock.bytes_written
-    report.by_spark = clock.by_spark if report.action == "INCREMENTAL" else []
+    report.by_spark = clock.by_spark if report.action == Action.INCREMENTAL else []
     report.wrote = clock.seconds.get("writing", 0.0)
     return report

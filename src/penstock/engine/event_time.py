@@ -89,7 +89,16 @@ class Watermarks:
             return None
         if latest is None:
             return Mark(value)
-        return Mark(value, Seen(table.watermark.column, latest, after.version, after.table_id, after.fingerprint()))
+        return Mark(
+            value,
+            Seen(
+                column=table.watermark.column,
+                latest=latest,
+                version=after.version,
+                table_id=after.table_id,
+                fingerprint=after.fingerprint(),
+            ),
+        )
 
     def _latest(self, after: Snapshot, column: str, seen: Seen | None) -> int | None:
         """The latest event time of the rows that are there, and of those that were when it was last told.

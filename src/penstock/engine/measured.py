@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.vocabulary import Action
+
 STEP = 4.0
 """How many times as long, or as short, as believed one refresh may make its way look."""
 
@@ -32,12 +34,12 @@ REMEMBERED = 100
 class Measurement:
     """A refresh: the way it took, seconds, and the seconds that were expected before anything corrected them."""
 
-    action: str
+    action: Action
     seconds: float
     expected: float
 
     @classmethod
-    def of(cls, action: str, seconds: float, details: Mapping[str, Any]) -> Measurement | None:
+    def of(cls, action: Action, seconds: float, details: Mapping[str, Any]) -> Measurement | None:
         """From what the history keeps; None of a refresh that was not estimated.
 
         What the refresh stood in line for a processor is not its own.
@@ -49,7 +51,7 @@ class Measurement:
         return cls(action, max(seconds - details.get("in_line", 0.0), 0.0), expected) if expected else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Belief:
     """What is believed of one way: that it took so many seconds where so many were expected."""
 
@@ -69,9 +71,9 @@ class Belief:
     def faded(self) -> Belief:
         """What is left of it.
 
-        >>> [Belief(64.0, 1.0, since).faded().seconds for since in (0, HALF_LIFE)]
+        >>> [Belief(seconds=64.0, expected=1.0, since=since).faded().seconds for since in (0, HALF_LIFE)]
         [64.0, 8.0]
-        >>> Belief(64.0, 1.0, since=2 * HALF_LIFE, confirmed=1).faded().seconds
+        >>> Belief(seconds=64.0, expected=1.0, since=2 * HALF_LIFE, confirmed=1).faded().seconds
         8.0
         """
         left = 0.5 ** (self.since / (HALF_LIFE * 2**self.confirmed))
@@ -99,17 +101,17 @@ class Belief:
 def _bounded(seen: Measurement, least: float, most: float) -> Belief:
     """A measurement as far as it is believed, where a way was believed to take between so many seconds."""
     near = min(max(seen.seconds, least / STEP), most * STEP)
-    return Belief(min(max(near, seen.expected / FURTHEST), seen.expected * FURTHEST), seen.expected)
+    return Belief(seconds=min(max(near, seen.expected / FURTHEST), seen.expected * FURTHEST), expected=seen.expected)
 
 
 @dataclass(frozen=True)
 class Measured:
     """What is believed of each way that was measured."""
 
-    beliefs: Mapping[str, Belief] = field(default_factory=dict)
+    beliefs: Mapping[Action, Belief] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, past: Iterable[tuple[str, float, Mapping[str, Any]]]) -> Measured:
+    def of(cls, past: Iterable[tuple[Action, float, Mapping[str, Any]]]) -> Measured:
         """From past refreshes, the newest first: action, seconds, and details with an ``estimate`` if there was one."""
         known = cls()
         for seen in reversed([Measurement.of(*refresh) for refresh in past]):
@@ -125,21 +127,21 @@ class Measured:
     def faded(self) -> Measured:
         return Measured({action: belief.faded() for action, belief in self.beliefs.items()})
 
-    def factor(self, action: str) -> float:
+    def factor(self, action: Action) -> float:
         """How far estimates were off. Of an action never measured: half as far as the other's, within a step.
 
         The machine may be slow for both; but the more often only the other was measured, the less that is believed.
         """
         if action in self.beliefs:
             return self.beliefs[action].factor
-        other = next(iter(self.beliefs.values()), Belief(1.0, 1.0))
+        other = next(iter(self.beliefs.values()), Belief(seconds=1.0, expected=1.0))
         return math.sqrt(min(max(other.factor, 1 / STEP), STEP)) ** 0.5 ** ((other.times - 1) / HALF_LIFE)
 
     def incremental(self, expected: float) -> float:
         """Seconds for maintaining: those of last time, more or less as the change is larger or smaller."""
-        believed = self.beliefs.get("INCREMENTAL")
-        return believed.shifted(expected) if believed else expected * self.factor("INCREMENTAL")
+        believed = self.beliefs.get(Action.INCREMENTAL)
+        return believed.shifted(expected) if believed else expected * self.factor(Action.INCREMENTAL)
 
-    def longest_ago(self) -> tuple[str, int] | None:
+    def longest_ago(self) -> tuple[Action, int] | None:
         """The way that was not taken for longest, and for how many refreshes."""
         return max(((a, b.since) for a, b in self.beliefs.items() if b.since), key=lambda found: found[1], default=None)

@@ -9,6 +9,7 @@ from penstock.engine.settings import checked
 from penstock.errors import DefinitionError, NotSupportedError
 from penstock.sql import statements as s
 from penstock.sql.intervals import microseconds
+from penstock.vocabulary import Policy
 
 
 def plain_name(name: str) -> str:
@@ -44,10 +45,12 @@ def choice(name: str, value: str | None) -> str | None:
     return None if value is None else checked(name, value)[1]
 
 
-def check_options(refresh: str, policy: str, target_lag: str | None) -> None:
-    if policy.upper() not in s.POLICIES:
-        raise DefinitionError(f"the policy {policy!r} is unknown. Choose one of {', '.join(s.POLICIES)}.")
+def check_options(refresh: str, policy: str, target_lag: str | None) -> Policy:
+    """The policy, if it is one, and the other two can be had."""
+    if policy.upper() not in list(Policy):
+        raise DefinitionError(f"the policy {policy!r} is unknown. Choose one of {', '.join(Policy)}.")
     if refresh.upper() != "MANUAL":
         raise NotSupportedError(f"REFRESH {refresh} is not supported yet: use MANUAL.")
     if target_lag is not None:
         raise NotSupportedError("TARGET LAG is not supported yet: leave target_lag out.")
+    return Policy(policy.upper())

@@ -19,6 +19,7 @@ from penstock.plan.operators import (
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import parse_query
 from penstock.sql.statements import AFTER_WATERMARK, Options
+from penstock.vocabulary import Reason
 
 
 def plan_nodes(
@@ -38,10 +39,9 @@ def plan_nodes(
 def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
     """The plans of a view's nodes, made again from its query."""
     own = world.nodes[view.key].details
-    schemas = {name: tuple(columns) for name, columns in own["schemas"].items()}
-    lateness = tuple(Lateness(*late) for late in own.get("lateness", ()))
-    names, settings = [name for name, _, _ in view.columns], Settings.recorded(own)
-    return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, settings, own.get("renamed"))
+    lateness = tuple(Lateness(*late) for late in own.lateness)
+    names, settings = [name for name, _, _ in view.columns], Settings.of(own.settings)
+    return plan_nodes(emitted_by(view), view.key, names, own.schemas, lateness, settings, own.renamed)
 
 
 @lru_cache(maxsize=5_000)  # more than a large graph has: beyond it every refresh would plan all views anew
@@ -58,7 +58,7 @@ def _planned(
     gates, plan = without_late_rows(plan, lateness)
     plan = replace(plan, root=_with_ended(plan.root))
     if len(plan.outputs) != len(names):
-        raise Unsupported("PLAN_MISMATCH", "a select list that Spark reads differently")
+        raise Unsupported(Reason.PLAN_MISMATCH, "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
     return (*gates, *split(Plan(plan.root, outputs), key, settings.text, dict(renamed)))
 

@@ -22,11 +22,7 @@ from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
 from penstock.frames.settings import Settings, under
 from penstock.plan import Unsupported
 from penstock.storage.reader import schema_of
-
-SCHEMA_CHANGED = "SCHEMA_CHANGED"
-"""A column that the view reads has another type, or is gone and the query holds without it."""
-PLAN_CHANGED = "PLAN_CHANGED"
-"""This version of Penstock maintains the query in another way."""
+from penstock.vocabulary import Reason
 
 
 @dataclass
@@ -35,7 +31,7 @@ class Renewal:
 
     world: World
     definitions: dict[str, Definition] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, Reason] = field(default_factory=dict)
     """The nodes that must be filled anew, with the reason."""
     failing: dict[str, PenstockError] = field(default_factory=dict)
     """The views whose query no longer holds."""
@@ -79,23 +75,23 @@ class Replanning:
 
     # -- whether ------------------------------------------------------------------------------------------------------
 
-    def _outdated(self, world: World, view: ViewRecord) -> str | None:
+    def _outdated(self, world: World, view: ViewRecord) -> Reason | None:
         """Why a view must be planned again; None if it need not be."""
         nodes = [world.nodes[name] for name in view.nodes]
         if any(self._differences(world, node) for node in nodes):
-            return SCHEMA_CHANGED
-        if not any(node.details["incremental"] for node in nodes):
+            return Reason.SCHEMA_CHANGED
+        if not any(node.details.incremental for node in nodes):
             return None
         try:
             plans = {plan.name: plan.fingerprint for plan in plans_of(world, view)}
         except (Unsupported, PenstockError):
-            return PLAN_CHANGED
-        return None if plans == {node.name: node.fingerprint for node in nodes} else PLAN_CHANGED
+            return Reason.PLAN_CHANGED
+        return None if plans == {node.name: node.fingerprint for node in nodes} else Reason.PLAN_CHANGED
 
     def _differences(self, world: World, node: NodeRecord) -> list[tuple[str, str, str | None]]:
         """The columns that a node reads and that are not what they were: relation, column, and its type now."""
         found = []
-        for relation, columns in node.details["input_types"].items():
+        for relation, columns in node.details.input_types.items():
             now = self._types(world, relation)
             if now is not None:
                 types = [(column, kind, now.get(column.lower())) for column, kind in columns.items()]
@@ -116,10 +112,10 @@ class Replanning:
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 
-    def _renew(self, renewal: Renewal, view: ViewRecord, reason: str) -> None:
+    def _renew(self, renewal: Renewal, view: ViewRecord, reason: Reason) -> None:
         world = renewal.world
         try:
-            session, settings = self._session(), Settings.recorded(world.nodes[view.key].details)
+            session, settings = self._session(), Settings.of(world.nodes[view.key].details.settings)
             with under(session, settings):
                 definition = define(
                     session, world, statement_of(world, view), self._locate, settings,
@@ -154,7 +150,7 @@ class Replanning:
         after = pinned.after if pinned is not None else None
         now = relation_schema(world, key) if after is None else schema_of(after)
         by_name = {f.name.lower(): f for f in now.fields}
-        known = world.nodes[view.key].details["schemas"][key]
+        known = world.nodes[view.key].details.schemas[key]
         return StructType([by_name[name.lower()] for name in known if name.lower() in by_name])
 
     @staticmethod
@@ -182,5 +178,5 @@ def _must_be_filled(old: NodeRecord, new: NodeRecord, differences: list[tuple[st
     """Whether rows that were computed by the old plan are not those that the new one stands for."""
     if any(now is not None for _, _, now in differences):
         return True
-    same = (old.fingerprint, old.inputs, old.details["types"]) == (new.fingerprint, new.inputs, new.details["types"])
+    same = (old.fingerprint, old.inputs, old.details.types) == (new.fingerprint, new.inputs, new.details.types)
     return not same or old.schema_json != new.schema_json

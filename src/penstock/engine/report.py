@@ -7,13 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.engine.cost import Estimate
+from penstock.vocabulary import Action, Reason, Status, Strategy
 
-SUCCEEDED, FAILED, SKIPPED = "SUCCEEDED", "FAILED", "SKIPPED"
-
-TRIED_AGAIN = "TRIED_AGAIN"
-"""The reason of a refresh by a way that was slower when it was last measured, which is long ago."""
-
-_WEIGHT = {"SKIP": 0, "NO_DATA": 1, "INCREMENTAL": 2, "FULL": 3, "REINITIALIZE": 4}
+_WEIGHT = {Action.SKIP: 0, Action.NO_DATA: 1, Action.INCREMENTAL: 2, Action.FULL: 3, Action.REINITIALIZE: 4}
 
 
 def counted(rows: int) -> str:
@@ -24,18 +20,18 @@ def counted(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ViewReport:
     """What a refresh did to one view (or node): the action, how it was applied, and why."""
 
     name: str
-    action: str
-    reason: str
-    strategy: str | None = None
+    action: Action
+    reason: Reason
+    strategy: Strategy | None = None
     rows_inserted: int = 0
     rows_deleted: int = 0
     seconds: float = 0.0
-    status: str = SUCCEEDED
+    status: Status = Status.SUCCEEDED
     error: str | None = None
     jobs: int | None = 0
     """Spark jobs; None where Spark does not tell them, as over Spark Connect."""
@@ -50,7 +46,7 @@ class ViewReport:
     """Changed rows that came too late and were not taken."""
     estimate: Estimate | None = None
     """What maintaining and recomputing were expected to take, when there was a choice."""
-    weighed: Mapping[str, int] | None = None
+    weighed: Mapping[Strategy, int] | None = None
     """About how many rows each strategy would have written, when there was a choice."""
     wrote: float = 0.0
     """Seconds that writing the view's own table took."""
@@ -120,7 +116,7 @@ class Report(Mapping[str, ViewReport]):
 
     @property
     def failed(self) -> list[ViewReport]:
-        return [view for view in self._views.values() if view.status == FAILED]
+        return [view for view in self._views.values() if view.status == Status.FAILED]
 
     def __repr__(self) -> str:
         return f"<Report of epoch {self.epoch}: {', '.join(map(str, self._views.values())) or 'no views'}>"
@@ -135,11 +131,11 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
     The weightiest action is the view's: one recomputed node makes the refresh a recomputation, whatever came after. But
     a view that is skipped, because it is not due, stays as it was, though nodes under it move.
     """
-    broken = next((r for r in hidden if r.status == FAILED), None)
+    broken = next((r for r in hidden if r.status == Status.FAILED), None)
     if broken is not None:
-        own = replace(own, status=FAILED, action=broken.action, reason=broken.reason, error=broken.error)
+        own = replace(own, status=Status.FAILED, action=broken.action, reason=broken.reason, error=broken.error)
     heaviest = max([own, *hidden], key=lambda r: _WEIGHT[r.action])
-    touched = own.status == SUCCEEDED and own.action != "SKIP"
+    touched = own.status == Status.SUCCEEDED and own.action != Action.SKIP
     leading = heaviest if touched and _WEIGHT[heaviest.action] > _WEIGHT[own.action] else own
     every = [own, *hidden]
     estimates = [r.estimate for r in every if r.estimate is not None]
@@ -168,10 +164,10 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
     )
 
 
-def _reason(leading: ViewReport, every: list[ViewReport]) -> str:
+def _reason(leading: ViewReport, every: list[ViewReport]) -> Reason:
     """The reason of the node that decided; but that a way was tried again, in any of them, is told."""
-    tried = any(r.reason == TRIED_AGAIN and r.action == leading.action for r in every)
-    return TRIED_AGAIN if tried and leading.reason in ("CHANGED", "CHEAPER") else leading.reason
+    tried = any(r.reason == Reason.TRIED_AGAIN and r.action == leading.action for r in every)
+    return Reason.TRIED_AGAIN if tried and leading.reason in (Reason.CHANGED, Reason.CHEAPER) else leading.reason
 
 
 def all_jobs(counts: Iterable[int | None]) -> int | None:

@@ -39,6 +39,11 @@ def value_of(given: Mapping[str, str], name: str) -> str:
     return given.get(name, SETTINGS[name].default)
 
 
+def in_force(given: Mapping[str, str]) -> dict[str, str]:
+    """All settings, as they hold with those that were given."""
+    return {name: value_of(given, name) for name in SETTINGS}
+
+
 def retention(given: Mapping[str, str]) -> timedelta:
     return _length(given, "retention")
 

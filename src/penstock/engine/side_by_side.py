@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 
-Work = Callable[[], None]
+Piece = Callable[[], None]
 
 LANES = max(2, min(os.cpu_count() or 2, 8))
 """Nodes at once. Most of a small refresh is Spark's driver planning; a large one takes all cores by itself."""
 
 
 def in_order(
-    graph: Mapping[str, Iterable[str]], begin: Callable[[str], Work | None], lane: Callable[[Work], Work]
+    graph: Mapping[str, Iterable[str]], begin: Callable[[str], Piece | None], lane: Callable[[Piece], Piece]
 ) -> None:
     """Do every node after its inputs.
 

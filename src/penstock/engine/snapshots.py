@@ -13,7 +13,7 @@ from types import TracebackType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.catalog import Catalog, Moment, NodeRecord, ViewRecord, World
+from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
 from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
@@ -36,7 +36,7 @@ class Reader:
     """A moment of a warehouse: views at an epoch, tables as the epoch read them. It can only be read."""
 
     spark: Callable[[], SparkSession]
-    moment: Moment
+    moment: AsOf
 
     @property
     def epoch(self) -> int:
@@ -119,7 +119,7 @@ class Reader:
         return found is None or then.fingerprint in (None, found)
 
 
-def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | datetime | None = None) -> Moment:
+def moment_at(catalog: Catalog, *, epoch: int | None = None, timestamp: str | datetime | None = None) -> AsOf:
     """The warehouse at an epoch; one that is too old, or never was, is an error."""
     if timestamp is not None:
         epoch = catalog.epoch_at(time_of(timestamp))

@@ -146,7 +146,10 @@ class SourceTables:
         if watermark is not None:
             watermark = replace(watermark, column=check_column(name, Snapshot(path), watermark.column))
         now = datetime.now(timezone.utc)
-        self._catalog.add_table(TableRecord(name.lower(), name, path, external, now, watermark), fence)
+        self._catalog.add_table(
+            TableRecord(key=name.lower(), name=name, path=path, external=external, created_at=now, watermark=watermark),
+            fence,
+        )
 
     def set_watermark(self, name: str, watermark: Watermark | None) -> None:
         """Give a table a watermark, or take it away. Rows that are there count at the next refresh."""

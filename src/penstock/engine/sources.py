@@ -33,7 +33,7 @@ from penstock.storage.reader import schema_of
 from penstock.storage.skipping import files_near
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Relation:
     """A source or node as the epoch sees it: where it was, where it is, and its change if that is in memory."""
 
@@ -59,7 +59,7 @@ def pinned(world: World, nodes: Iterable[str]) -> dict[str, Relation]:
     found = {}
     for key, table in world.tables.items():
         if key in ancestors:
-            relation = Relation(key, table.path, None)
+            relation = Relation(name=key, path=table.path, before=None)
             try:
                 relation.after = snapshot_of(table.path)
             except PenstockError as problem:

@@ -11,9 +11,10 @@ from penstock.engine.report import ViewReport
 from penstock.errors import PenstockError
 from penstock.ivm.node import Maintained
 from penstock.storage.apply import Applied
+from penstock.vocabulary import Action, Reason
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Request:
     """What to refresh: nodes in graph order (inputs before readers), those to recompute, those that others hold."""
 
@@ -24,7 +25,7 @@ class Request:
     """Nodes that are not to change yet: EMIT PERIODICALLY."""
     replayed: Collection[str] = ()
     """Nodes with late rows, which are to be taken after all."""
-    renewed: Mapping[str, str] = field(default_factory=dict)
+    renewed: Mapping[str, Reason] = field(default_factory=dict)
     """Nodes that are planned in another way from this epoch on, with the reason."""
     failing: Mapping[str, PenstockError] = field(default_factory=dict)
     """Nodes whose query no longer holds, with the reason."""
@@ -32,13 +33,13 @@ class Request:
     """Nodes whose stored rows are not to be trusted."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Step:
     """One node in one epoch."""
 
     node: NodeRecord
-    action: str
-    reason: str
+    action: Action
+    reason: Reason
     maintained: Maintained | None
     since: dict[str, int]
     estimate: Estimate | None = None

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, DecimalType, IntegralType, MapType, StructField, StructType
 from sqlglot import exp
 
-from penstock.catalog import NodeRecord, World
+from penstock.catalog import NodeDetails, NodeRecord, World
 from penstock.frames.frame import Frame
 from penstock.frames.keys import Anywhere
 from penstock.frames.names import WEIGHT
@@ -53,6 +53,7 @@ from penstock.plan.operators import (
 )
 from penstock.sql.trees import column
 from penstock.storage.delta_log import Snapshot
+from penstock.vocabulary import Reason
 
 Locate = Callable[[str, str], str]
 """Where the table of a node goes, by the node's name and a folder."""
@@ -82,7 +83,7 @@ def named_nodes(
             continue
         if not renamed:
             return nodes
-        return (*nodes[:-1], replace(nodes[-1], details={**nodes[-1].details, "renamed": renamed}))
+        return (*nodes[:-1], replace(nodes[-1], details=replace(nodes[-1].details, renamed=renamed)))
 
 
 class _EmptyInputs:
@@ -142,7 +143,7 @@ def typed_nodes(
             stored = as_spark(maintained.evaluate(inputs, "post")).frame.schema
         except SPARK_PROBLEMS as problem:
             raise Unsupported(
-                "PLAN_MISMATCH", f"a query that Spark reads differently ({clean_message(problem, {})})"
+                Reason.PLAN_MISMATCH, f"a query that Spark reads differently ({clean_message(problem, {})})"
             ) from None
         known[plan.name] = stored
         if plan.hidden:
@@ -156,19 +157,19 @@ def typed_nodes(
             stored = _commented(stored, wanted)
         records.append(
             NodeRecord(
-                plan.name, plan.hidden, locate(plan.name, "nodes" if plan.hidden else "views"), plan.fingerprint,
-                nullable(stored).json(), plan.inputs,
-                {
-                    "types": types,
-                    "schemas": {k: s.names for k, s in schemas.items()},
-                    "input_types": _input_types(plan, known),
-                    "incremental": True,
-                    "estimated_rows": sizes[plan.name],
-                    "held_by_watermark": any(isinstance(op, Ended) for op in walk(plan.body)),
-                    "late": isinstance(plan.body, Late),
-                    "lateness": [astuple(late) for late in lateness],
+                name=plan.name, hidden=plan.hidden, path=locate(plan.name, "nodes" if plan.hidden else "views"),
+                fingerprint=plan.fingerprint, schema_json=nullable(stored).json(), inputs=plan.inputs,
+                details=NodeDetails(
+                    incremental=True,
+                    types=types,
+                    schemas={k: tuple(s.names) for k, s in schemas.items()},
+                    input_types=_input_types(plan, known),
+                    estimated_rows=sizes[plan.name],
+                    held_by_watermark=any(isinstance(op, Ended) for op in walk(plan.body)),
+                    late=isinstance(plan.body, Late),
+                    lateness=tuple(astuple(late) for late in lateness),
                     **describe_node(plan, maintained.mergeable, labels),
-                },
+                ),
             )
         )  # fmt: skip
     return tuple(records)
@@ -177,7 +178,7 @@ def typed_nodes(
 def _check_same_types(node: NodeRecord, stored: StructType, inputs: dict[str, dict[str, str]]) -> None:
     """A node that others have can be shared if what it reads and what it keeps still have the types of then."""
     kept = StructType.fromJson(json.loads(node.schema_json)).simpleString()
-    if kept != stored.simpleString() or node.details["input_types"] != inputs:
+    if kept != stored.simpleString() or node.details.input_types != inputs:
         raise _NameTaken(node.name, f"{inputs} {stored.simpleString()}")
 
 
@@ -187,9 +188,9 @@ def _check_source_columns(plans: tuple[NodePlan, ...], schemas: Mapping[str, Str
     for scan in scans:
         for _, stored in scan.stored:
             if _CHAR.search(schemas[scan.relation][stored].metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")):
-                raise Unsupported("SOURCE_COLUMN", f"the column {stored} of type CHAR")
+                raise Unsupported(Reason.SOURCE_COLUMN, f"the column {stored} of type CHAR")
             if stored.lower() == WEIGHT:
-                raise Unsupported("SOURCE_COLUMN", f"a source column called {stored}")
+                raise Unsupported(Reason.SOURCE_COLUMN, f"a source column called {stored}")
 
 
 def _check_found(plan: NodePlan, inputs: _EmptyInputs) -> None:
@@ -202,7 +203,9 @@ def _check_found(plan: NodePlan, inputs: _EmptyInputs) -> None:
             key, value = (_type_of(side, e, inputs) for side, e in sides)
             if not _told_apart(key, value):
                 kinds = f"{key.simpleString()} and {value.simpleString()}"
-                raise Unsupported("CORRELATED_SUBQUERY", f"an aggregate found by values of different types ({kinds})")
+                raise Unsupported(
+                    Reason.CORRELATED_SUBQUERY, f"an aggregate found by values of different types ({kinds})"
+                )
 
 
 def _type_of(op: Operator, value: exp.Expr, inputs: _EmptyInputs) -> DataType:
@@ -229,7 +232,7 @@ def _check_order(plan: NodePlan, inputs: _EmptyInputs) -> None:
     for field in as_spark(rules.evaluate(plan.body.child, inputs, "post").frame).schema.fields:
         if field.name in keys and not has_order(field.dataType):
             kind = field.dataType.simpleString()
-            raise Unsupported("LIMIT", f"LIMIT without ORDER BY of a column that has no order ({kind})")
+            raise Unsupported(Reason.LIMIT, f"LIMIT without ORDER BY of a column that has no order ({kind})")
 
 
 def _rows(world: World, key: str) -> int:
@@ -269,7 +272,7 @@ def _check_types(stored: StructType, analysed: StructType) -> None:
     ours = [field.dataType.simpleString() for field in stored.fields[: len(analysed.fields)]]
     theirs = [field.dataType.simpleString() for field in analysed.fields]
     if ours != theirs:
-        raise Unsupported("PLAN_MISMATCH", f"a query whose types Spark derives differently ({ours} and {theirs})")
+        raise Unsupported(Reason.PLAN_MISMATCH, f"a query whose types Spark derives differently ({ours} and {theirs})")
 
 
 def _commented(stored: StructType, wanted: StructType) -> StructType:

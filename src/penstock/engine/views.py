@@ -14,7 +14,7 @@ from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
-from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport
+from penstock.engine.report import Report, ViewReport
 from penstock.engine.sources import pinned
 from penstock.engine.steps import Request
 from penstock.engine.workplace import (
@@ -30,9 +30,10 @@ from penstock.engine.workplace import (
 from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError
 from penstock.frames.settings import Settings, check_readable, own, under
 from penstock.graph import CycleError
-from penstock.sql.statements import CreateView, Placement
+from penstock.sql.statements import CreateView
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.view_table import Shape, commit
+from penstock.vocabulary import Policy, Reason, Status
 
 
 class Views:
@@ -120,11 +121,11 @@ class Views:
         nodes = with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
         require(leases, (), nodes)
         with self._work.claimed(amended, renewal.definitions.values()) as claimed:
-            request = Request(nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
+            request = Request(nodes=nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
             result = self._work.run(claimed.world(renewal.world), sources, leases, request)
             reports = hold_back(renewal.world, result, view_reports(renewal.world, result))
             _check_filled(view, reports, readers & renewal.definitions.keys())
-            done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
+            done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
             renewed = [d for d in claimed.definitions if d.view.key in done]
             result.publication.definitions = [definition, *renewed]
             known = amended.nodes.keys() | {node.name for d in renewed for node in d.nodes}
@@ -139,7 +140,7 @@ class Views:
         own = definition.nodes[-1]
         if definition.replaces and is_table(own.path):
             table = Snapshot(own.path)
-            shape = Shape.of(own.schema_json, Placement.read(own.details.get("placement", {})))
+            shape = Shape.of(own.schema_json, own.details.placement)
             commit(table, [], table.files, {}, node=own.name, run=uuid.uuid4().hex[:12], shape=shape)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
@@ -153,7 +154,7 @@ class Views:
         """A view that others read keeps the columns that they read, with their types."""
         offered = {name.lower(): data_type for name, data_type, _ in definition.view.columns}
         for node in world.nodes.values():
-            for column, data_type in node.details["input_types"].get(definition.view.key, {}).items():
+            for column, data_type in node.details.input_types.get(definition.view.key, {}).items():
                 if offered.get(column.lower()) != data_type:
                     raise DependencyError(
                         f"view {definition.view.name!r} cannot be replaced: {self._owner(world, node)!r} reads its "
@@ -165,19 +166,19 @@ class Views:
     def _owner(world: World, node: NodeRecord) -> str:
         return next(v.name for v in world.views.values() if node.name in v.nodes)
 
-    def set_policy(self, name: str, policy: str) -> None:
+    def set_policy(self, name: str, policy: Policy) -> None:
         """Change how a view is refreshed. To and from FULL the view is planned and filled anew."""
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
-        recomputes = view.reason_code == "POLICY_FULL"
-        if (policy == "FULL") != recomputes:
-            settings = Settings.recorded(world.nodes[view.key].details)
+        recomputes = view.reason_code == Reason.POLICY_FULL
+        if (policy == Policy.FULL) != recomputes:
+            settings = Settings.of(world.nodes[view.key].details.settings)
             self.create(replace(statement_of(world, view), policy=policy), settings)
-        elif policy == "INCREMENTAL STRICT" and not view.incremental:
+        elif policy == Policy.INCREMENTAL_STRICT and view.reason_code is not None:
             raise NotIncrementalError(
                 f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "
                 f"({view.reason_code}). Rewrite the query first.",
-                code=str(view.reason_code),
+                code=view.reason_code,
             )
         else:
             self._work.catalog.set_policy(view, policy)
@@ -269,10 +270,10 @@ def _readers(world: World, key: str) -> list[str]:
 def _check_filled(view: ViewRecord, reports: list[ViewReport], readers: Collection[str] = ()) -> None:
     """The view, and the readers that were planned again with it, must all have come to be."""
     own = next(r for r in reports if r.name == view.name)
-    failed = [r for r in reports if r.name.lower() in readers and r.status != SUCCEEDED]
-    if own.status == SUCCEEDED and not failed:
+    failed = [r for r in reports if r.name.lower() in readers and r.status != Status.SUCCEEDED]
+    if own.status == Status.SUCCEEDED and not failed:
         return
-    blamed = next((r for r in reports if r.status == FAILED), own)
+    blamed = next((r for r in reports if r.status == Status.FAILED), own)
     why = blamed.error or "a view that it reads, or must advance together with, was not refreshed. Try again."
     if blamed is not own and blamed.error:
         role = "which reads it," if blamed.name.lower() in readers else "which it reads or must advance together with,"

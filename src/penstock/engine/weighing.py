@@ -12,13 +12,13 @@ from penstock.catalog import Catalog, NodeRecord, ViewRecord, World
 from penstock.engine import cost
 from penstock.engine.cost import EITHER, NEVER_RECOMPUTED, Estimate, Work
 from penstock.engine.measured import REMEMBERED, Measured
-from penstock.engine.report import TRIED_AGAIN
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.frames import limits
 from penstock.ivm.node import Maintained
 from penstock.storage.changes import Extent, extent
 from penstock.storage.delta_log import HistoryGone, snapshot_of
+from penstock.vocabulary import Action, Policy, Reason, Strategy
 
 
 class Weighing:
@@ -49,18 +49,18 @@ class Weighing:
         step.estimate = self._estimate(step.node, work)
         if work.changed < limits.WEIGHED_CHANGE_ROWS:
             return
-        if step.estimate.choice == "FULL":
-            step.action, step.reason = "FULL", "CHEAPER"
+        if step.estimate.choice == Action.FULL:
+            step.action, step.reason = Action.FULL, Reason.CHEAPER
         if step.estimate.retry is not None:
-            step.reason = TRIED_AGAIN
+            step.reason = Reason.TRIED_AGAIN
 
     def _has_choice(self, node: NodeRecord) -> bool:
-        return not node.details.get("late") and all(view.policy == "AUTO" for view in self._owners(node))
+        return not node.details.late and all(view.policy == Policy.AUTO for view in self._owners(node))
 
     def _owners(self, node: NodeRecord) -> list[ViewRecord]:
         return [view for view in self._world.views.values() if node.name in view.nodes]
 
-    def off(self, node: NodeRecord) -> Mapping[str, float]:
+    def off(self, node: NodeRecord) -> Mapping[Strategy, float]:
         """How far the last writes of the node's table were off, by strategy; of a hidden one nothing is known."""
         past = self._catalog.past_work(node.name, 20) if not node.hidden else []
         return cost.written((work.strategy, work.details) for work in past)
@@ -78,7 +78,7 @@ class Weighing:
         node = self._world.nodes[name]
         if name not in self._relations:  # it is not refreshed now, and will have to compare some time
             return NEVER_RECOMPUTED
-        if node.version is None or node.details.get("reason_code") == "POLICY_FULL":
+        if node.version is None or node.details.reason_code == Reason.POLICY_FULL:
             return EITHER
         maintained = self._maintained(node)
         if maintained is None:
@@ -97,9 +97,10 @@ class Weighing:
         inputs = [self._input(node, name) for name in node.inputs]
         owners = self._owners(node)
         return Work(
-            maintained.kinds, sum(e.added + e.removed for _, e in inputs), sum(rows for rows, _ in inputs),
-            snapshot_of(node.path, node.version).rows, appended=not any(e.removed for _, e in inputs),
-            keyed=maintained.keys is not None, whole=len(owners) == 1 and len(owners[0].nodes) == 1,
+            kinds=maintained.kinds, changed=sum(e.added + e.removed for _, e in inputs),
+            rows=sum(rows for rows, _ in inputs), stored=snapshot_of(node.path, node.version).rows,
+            appended=not any(e.removed for _, e in inputs), keyed=maintained.keys is not None,
+            whole=len(owners) == 1 and len(owners[0].nodes) == 1,
         )  # fmt: skip
 
     def _input(self, node: NodeRecord, name: str) -> tuple[int, Extent]:

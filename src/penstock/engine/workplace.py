@@ -163,6 +163,8 @@ def view_reports(world: World, result: Result) -> list[ViewReport]:
 
 def recorded(report: ViewReport, world: World, started: datetime) -> HistoryRecord:
     return HistoryRecord(
-        world.epoch, report.name.lower(), report.status, report.action, report.strategy, report.reason,
-        report.rows_inserted, report.rows_deleted, report.seconds, started, report.error, report.details(),
+        epoch=world.epoch, view=report.name.lower(), status=report.status, action=report.action,
+        strategy=report.strategy, reason=report.reason, rows_inserted=report.rows_inserted,
+        rows_deleted=report.rows_deleted, seconds=report.seconds, started_at=started, error=report.error,
+        details=report.details(),
     )  # fmt: skip

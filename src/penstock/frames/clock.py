@@ -61,7 +61,7 @@ _running: ContextVar[Clock | None] = ContextVar("clock", default=None)
 
 
 @contextmanager
-def running(clock: Clock) -> Iterator[Clock]:
+def timing(clock: Clock) -> Iterator[Clock]:
     """Measure what happens inside with this clock; it may be run again."""
     clock.start()
     token = _running.set(clock)

@@ -11,7 +11,7 @@ from penstock.frames.frame import Frame
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.conversion import on_driver
 from penstock.frames.spark.frame import SparkFrame, as_spark
-from penstock.frames.spark.interpreted import running
+from penstock.frames.spark.interpreted import in_turn
 from penstock.frames.spark.problems import SPARK_PROBLEMS
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, fits_arrow
@@ -29,7 +29,7 @@ class Keeper:
         if isinstance(frame, ArrowFrame) and frame.rows() is not None:
             return frame
         found = as_spark(frame)
-        with phase("computing"), running(self._spark.session(), interpreted=found.size.not_compiled):
+        with phase("computing"), in_turn(self._spark.session(), interpreted=found.size.not_compiled):
             if not fits_arrow(found.schema):
                 return self._cache(found)
             table = _collected_if_few(found) if found.size.on_driver else None

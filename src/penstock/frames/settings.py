@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.errors import DefinitionError
 
@@ -128,14 +128,6 @@ class Settings:
     def of(cls, values: Mapping[str, str]) -> Settings:
         found = {name: _canonical(name, value) for name, value in values.items() if name in DEFAULTS}
         return cls(tuple(sorted((n, v) for n, v in found.items() if v != DEFAULTS[n])))
-
-    @classmethod
-    def recorded(cls, details: Mapping[str, Any]) -> Settings:
-        """Those in a node's details. Before they were recorded, all views were taken to be made as in ``DEFAULTS``."""
-        return cls.of(details.get("settings", {}))
-
-    def recorded_in(self, details: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**details, "settings": dict(self.changed)} if self.changed else details
 
     def __getitem__(self, name: str) -> str:
         return dict(self.changed).get(name, DEFAULTS[name])

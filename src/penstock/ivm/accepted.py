@@ -3,6 +3,12 @@
 batch:  R - late
 delta:  dR - dlate
 reads:  the deltas
+
+>>> from penstock.ivm.in_memory import change_of, table
+>>> from penstock.plan.operators import Accepted, Scan
+>>> taken = Accepted(Scan("t", (("v", "v"),)), Scan("late", (("w", "v"), ("n", "n"))))
+>>> change_of(taken, t=table("v", [(1,)], new=[(2,), (3,)]), late=table("v n", [(0, 1)], new=[(2, 1)]))
++1  3
 """
 
 from __future__ import annotations

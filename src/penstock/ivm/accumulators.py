@@ -38,7 +38,7 @@ wider ones only values that fit into this are added up; a group with another is 
 _LARGEST_SUM_SCALE = 12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Part:
     """One state column: what it is called behind the measure's name, its type, partial and merge."""
 
@@ -56,7 +56,7 @@ class Part:
         return self.merge == "SUM" and self.suffix != "sum"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Accumulator:
     parts: tuple[Part, ...]
     value: str
@@ -83,7 +83,7 @@ def choose(function: exp.Expr, argument: str, argument_type: str, value_type: st
         case exp.Count():
             return _count(function, argument)
         case exp.CountIf():
-            return Accumulator((_count_if("count", column(argument)),), "s_count", shows="count")
+            return Accumulator(parts=(_count_if("count", column(argument)),), value="s_count", shows="count")
         case exp.Sum():
             return _sum(argument, argument_type, value_type)
         case exp.Avg():
@@ -100,24 +100,31 @@ def _over(template: str, argument: str) -> exp.Expr:
 
 def _count_if(suffix: str, condition: exp.Expr) -> Part:
     weighted = tree("COALESCE(SUM(IF(c, w, 0L)), 0L)", c=condition, w=column(WEIGHT))
-    return Part(suffix, "bigint", weighted, tree("COUNT_IF(c)", c=condition), "SUM")
+    return Part(suffix=suffix, type="bigint", partial=weighted, plain=tree("COUNT_IF(c)", c=condition), merge="SUM")
 
 
 def _non_null_count(argument: str) -> Part:
     weighted = _over("COALESCE(SUM(IF(x IS NULL, 0L, w)), 0L)", argument)
-    return Part("count", "bigint", weighted, _over("COUNT(x)", argument), "SUM")
+    return Part(suffix="count", type="bigint", partial=weighted, plain=_over("COUNT(x)", argument), merge="SUM")
 
 
 def _count(function: exp.Count, argument: str) -> Accumulator:
     if isinstance(function.this, exp.Star | exp.Literal):
-        return Accumulator((), "s_rows")
-    return Accumulator((_non_null_count(argument),), "s_count", shows="count")
+        return Accumulator(parts=(), value="s_rows")
+    return Accumulator(parts=(_non_null_count(argument),), value="s_count", shows="count")
 
 
 def _weighted_sum(argument: str, wide: str, weight: str, stored: str, partial_type: str | None = None) -> Part:
     """Exact: argument and weight are widened before they are multiplied, so that every product has room."""
     partial = _over(f"SUM(CAST(x AS {wide}) * CAST(w AS {weight}))", argument)
-    return Part("sum", stored, partial, _over(f"SUM(CAST(x AS {wide}))", argument), "SUM", partial_type)
+    return Part(
+        suffix="sum",
+        type=stored,
+        partial=partial,
+        plain=_over(f"SUM(CAST(x AS {wide}))", argument),
+        merge="SUM",
+        partial_type=partial_type,
+    )
 
 
 _SUM = "IF(s_count = 0, NULL, s_sum)"
@@ -135,15 +142,22 @@ def _sum(argument: str, argument_type: str, value_type: str) -> Accumulator | No
         return _wide_sum(argument, decimal[1], value_type)
     else:
         return None
-    return Accumulator((part, _non_null_count(argument)), _SUM, shows="sum")
+    return Accumulator(parts=(part, _non_null_count(argument)), value=_SUM, shows="sum")
 
 
 def _wide_sum(argument: str, scale: int, value_type: str) -> Accumulator:
     value = f"TRY_CAST(x AS DECIMAL({_WIDEST_SUM},{scale}))"
     partial = _over(f"SUM({value} * CAST(w AS DECIMAL(9,0)))", argument)
-    part = Part("sum", value_type, partial, _over("SUM(x)", argument), "SUM", f"decimal(38,{scale})")
+    part = Part(
+        suffix="sum",
+        type=value_type,
+        partial=partial,
+        plain=_over("SUM(x)", argument),
+        merge="SUM",
+        partial_type=f"decimal(38,{scale})",
+    )
     spilled = _over(f"COUNT_IF(x IS NOT NULL AND {value} IS NULL)", argument)
-    return Accumulator((part, _non_null_count(argument)), _SUM, spilled=spilled, shows="sum")
+    return Accumulator(parts=(part, _non_null_count(argument)), value=_SUM, spilled=spilled, shows="sum")
 
 
 def _average(argument: str, argument_type: str, value_type: str) -> Accumulator | None:
@@ -151,12 +165,14 @@ def _average(argument: str, argument_type: str, value_type: str) -> Accumulator 
     count = _non_null_count(argument)
     if argument_type in (*_SMALL_INTEGERS, "bigint"):
         part = _weighted_sum(argument, "DECIMAL(20,0)", "DECIMAL(17,0)", "decimal(38,0)")
-        return Accumulator((part, count), "IF(s_count = 0, NULL, CAST(s_sum AS DOUBLE) / CAST(s_count AS DOUBLE))")
+        return Accumulator(
+            parts=(part, count), value="IF(s_count = 0, NULL, CAST(s_sum AS DOUBLE) / CAST(s_count AS DOUBLE))"
+        )
     if decimal is None or decimal[0] > _LARGEST_PRECISION or decimal[1] > _LARGEST_SCALE:
         return None
     precision, scale = decimal
     part = _weighted_sum(argument, argument_type, "DECIMAL(9,0)", f"decimal({precision + 10},{scale})")
-    return Accumulator((part, count), _exact_quotient(scale, value_type))
+    return Accumulator(parts=(part, count), value=_exact_quotient(scale, value_type))
 
 
 def _exact_quotient(scale: int, value_type: str) -> str:
@@ -177,14 +193,26 @@ def _exact_quotient(scale: int, value_type: str) -> str:
 
 def _boolean(argument: str, value: str) -> Accumulator:
     counts = (_count_if("true", column(argument)), _count_if("false", _over("NOT x", argument)))
-    return Accumulator(counts, f"IF(s_true + s_false = 0, NULL, {value})")
+    return Accumulator(parts=counts, value=f"IF(s_true + s_false = 0, NULL, {value})")
 
 
 def _extreme(kind: str, argument: str, argument_type: str) -> Accumulator:
     plain = _over(f"{kind}(x)", argument)
-    value = Part("value", argument_type, _over(f"{kind}(IF(w > 0, x, NULL))", argument), plain, kind)
-    removed = Part("removed", argument_type, _over(f"{kind}(IF(w < 0, x, NULL))", argument), plain, kind)
-    return Accumulator((value,), "s_value", removed, shows="value")
+    value = Part(
+        suffix="value",
+        type=argument_type,
+        partial=_over(f"{kind}(IF(w > 0, x, NULL))", argument),
+        plain=plain,
+        merge=kind,
+    )
+    removed = Part(
+        suffix="removed",
+        type=argument_type,
+        partial=_over(f"{kind}(IF(w < 0, x, NULL))", argument),
+        plain=plain,
+        merge=kind,
+    )
+    return Accumulator(parts=(value,), value="s_value", removed=removed, shows="value")
 
 
 def _decimal(data_type: str) -> tuple[int, int] | None:

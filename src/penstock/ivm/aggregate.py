@@ -4,6 +4,15 @@ batch:  agg(R)
 delta:  self-maintainable functions: merge the change's partials with the stored state of the touched groups;
         an extreme that was removed, and other functions: agg(R.post by touched groups) - stored rows of these groups
 reads:  the delta and the touched groups of the table; the child's rows of the groups that must be recomputed
+
+A removal and a new group: the stored rows of two groups are read, and no order but the changed ones.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> orders = table("region amount", [("eu", 40), ("eu", 5), ("us", 20)], gone=[("eu", 5)], new=[("asia", 7)])
+>>> change("SELECT region, SUM(amount) AS total, COUNT(*) AS n FROM orders GROUP BY region", orders=orders)
++1  asia  7  1
++1  eu  40  1
+-1  eu  45  2
 """
 
 from __future__ import annotations
@@ -148,7 +157,7 @@ def _merge(layout: Layout, context: Context, known_change: _Change, stored: Stor
         result = context.keep(result.expecting(replace(change.frame.size.guess(), read=result.size.read)))
     else:
         partials = context.keep(partials)
-        groups = Touched(partials, tuple(_keys(layout)), partials.rows())
+        groups = Touched(keys=partials, names=tuple(_keys(layout)), table=partials.rows())
         table = (stored.near(groups.table, names) if layout.keys else stored).read(located=bool(beside))
         before = groups.of(_under_keys(layout, table)) if layout.keys else table
         result = _merged(layout, partials, before, extremes, beside)
@@ -207,7 +216,7 @@ def _is_lost_cause(layout: Layout, context: Context, change: _Change, stored: St
 def _stale_groups(layout: Layout, result: Frame) -> Touched:
     """The keys of the groups that must be recomputed, under their internal names."""
     keys = result.where(column(_STALE)).select([(name, column(stored)) for name, _, stored in layout.keys])
-    return Touched(keys, tuple(_keys(layout)), keys.rows())
+    return Touched(keys=keys, names=tuple(_keys(layout)), table=keys.rows())
 
 
 def _under_keys(layout: Layout, table: Frame) -> Frame:

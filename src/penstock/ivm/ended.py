@@ -3,6 +3,16 @@
 batch:  F(R) with the watermark of the moment
 delta:  F(dR) with the new watermark, and of R.pre the rows that only the new watermark lets through
 reads:  the delta, and the rows of the windows that have ended since
+
+The watermark moves from 10 to 20: a row that waited comes, and so does a new one that need not wait.
+
+>>> from penstock.ivm.in_memory import change_of, table
+>>> from penstock.plan.operators import Ended, Scan
+>>> windows = table("ends n", [(15, 4), (25, 6)], new=[(20, 1)])
+>>> passed = Ended(Scan("windows", (("ends", "ends"), ("n", "n"))), tree("ends <= __WATERMARK()"))
+>>> change_of(passed, (10, 20), windows=windows)
++1  15  4
++1  20  1
 """
 
 from __future__ import annotations

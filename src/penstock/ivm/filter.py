@@ -3,6 +3,11 @@
 batch:  F(R)
 delta:  F(dR)
 reads:  the delta
+
+>>> from penstock.ivm.in_memory import change, table
+>>> change("SELECT v FROM t WHERE v > 1", t=table("v", [(1,), (2,)], gone=[(2,)], new=[(0,), (3,)]))
+-1  2
++1  3
 """
 
 from __future__ import annotations

@@ -3,6 +3,12 @@
 batch:  G(R)
 delta:  G(dR)
 reads:  the delta
+
+>>> from penstock.ivm.in_memory import change, table
+>>> said = table("who text", [("ann", "a b")], new=[("bob", "b c")])
+>>> change("SELECT who, word FROM said LATERAL VIEW EXPLODE(SPLIT(text, ' ')) AS word", said=said)
++1  bob  b
++1  bob  c
 """
 
 from __future__ import annotations

@@ -5,6 +5,14 @@ delta:  for each changed input i:  A.post x .. x (i-1).post x dI x (i+1).pre x .
 reads:  the deltas, and of the other inputs the rows that join them
 
 Every term starts from the delta and goes on to an input that a condition connects, so the delta bounds what follows.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> orders = table("item n", [("pen", 2), ("ink", 1)], new=[("pen", 5)])
+>>> prices = table("item price", [("pen", 3), ("ink", 9)], gone=[("ink", 9)], new=[("ink", 8)])
+>>> change("SELECT item, n, price FROM orders JOIN prices USING (item)", orders=orders, prices=prices)
++1  ink  1  8
+-1  ink  1  9
++1  pen  5  3
 """
 
 from __future__ import annotations

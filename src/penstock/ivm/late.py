@@ -3,6 +3,16 @@
 batch:  nothing: what was there from the beginning is not late
 delta:  the rows of dR behind the watermark of before, with their weight as a column
 reads:  the delta
+
+The watermark was at 10 seconds, and 2 are allowed.
+
+>>> from datetime import datetime, timezone
+>>> from penstock.ivm.in_memory import change_of, table
+>>> from penstock.plan.operators import Late, Scan
+>>> rows = [(name, datetime.fromtimestamp(at, timezone.utc)) for name, at in (("late", 7), ("fair", 9), ("new", 12))]
+>>> late = Late(Scan("t", (("name", "name"), ("at", "at"))), column("at"), allowed=2_000_000)
+>>> change_of(late, (10_000_000, 12_000_000), t=table("name at", [rows[1]], new=rows))
++1  late  1970-01-01 00:00:07+00:00  1
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class StateColumn:
     part: Part
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MeasureLayout:
     name: str
     function: exp.Expr
@@ -112,5 +112,7 @@ def layout_of(node: NodePlan, types: Mapping[str, str]) -> Layout:
         for part in accumulator.parts if accumulator is not None and mergeable else ():
             own = accumulator is not None and accumulator.shows == part.suffix and name in shown
             state.append(StateColumn(shown[name] if own else f"__{part.suffix}{i}", part))
-        measures.append(MeasureLayout(name, function, argument, accumulator, tuple(state)))
+        measures.append(
+            MeasureLayout(name=name, function=function, argument=argument, accumulator=accumulator, state=tuple(state))
+        )
     return Layout(node, keys, tuple(measures))

@@ -3,6 +3,11 @@
 batch:  P(R)
 delta:  P(dR)
 reads:  the delta
+
+>>> from penstock.ivm.in_memory import change, table
+>>> change("SELECT a + b AS c FROM t", t=table("a b", [(1, 2)], gone=[(1, 2)], new=[(3, 4), (5, 2)]))
+-1  3
++2  7
 """
 
 from __future__ import annotations

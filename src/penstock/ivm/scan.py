@@ -3,6 +3,12 @@
 batch:  the input at the moment
 delta:  the input's change
 reads:  the change
+
+>>> from penstock.ivm.in_memory import change_of, table
+>>> from penstock.plan.operators import Scan
+>>> change_of(Scan("t", (("internal", "v"),)), t=table("v", [(1,), (2,)], gone=[(1,)], new=[(3,)]))
+-1  1
++1  3
 """
 
 from __future__ import annotations

@@ -5,6 +5,17 @@ delta:  S(R.post by K) - the stored rows of K,   where K are the other keys of t
 reads:  the delta, all rows with the touched keys, and the stored rows of them
 
 Where sessions begin and end depends on their neighbours, so a touched key's sessions are all made anew.
+
+A click at minute 4 goes into the session that began at minute 0.
+
+>>> from datetime import datetime, timezone
+>>> from penstock.ivm.in_memory import change, table
+>>> at = {minute: datetime(2024, 1, 1, 9, minute, tzinfo=timezone.utc) for minute in range(60)}
+>>> clicks = table("who at", [("ann", at[0]), ("ann", at[20]), ("bob", at[2])], new=[("ann", at[4])])
+>>> sessions = "SELECT who, SESSION_WINDOW(at, '5 minutes') AS w, COUNT(*) AS n FROM clicks GROUP BY who, w"
+>>> change(f"SELECT who, MINUTE(w.start) AS began, n FROM ({sessions})", clicks=clicks)
+-1  ann  0  1
++1  ann  0  2
 """
 
 from __future__ import annotations

@@ -7,6 +7,13 @@ reads:  the deltas; of L the rows that match dR; of R the rows that match dL or 
 
 A row of L finds other rows in R after the epoch than before only if some row of dR matches it: nothing but A and dL
 has to be looked up, and it does not matter that A may hold rows for which nothing changes: they cancel.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> orders = table("item", [("pen",), ("ink",)])
+>>> prices = table("item price", [("pen", 3)], new=[("ink", 9)])
+>>> change("SELECT o.item, price FROM orders o LEFT JOIN prices p ON o.item = p.item", orders=orders, prices=prices)
++1  ink  9
+-1  ink  NULL
 """
 
 from __future__ import annotations
@@ -33,7 +40,7 @@ _HOW: dict[Kind, How] = {"left": "left", "full": "full", "semi": "left_semi", "a
 
 def evaluate(op: SidedJoin, context: Context, moment: Moment) -> ZSet:
     left, right = (rules.evaluate(side, context, moment) for side in (op.left, op.right))
-    sides = _Sides(op.kind, op.left, op.right, op.conditions, op.mark)
+    sides = _Sides(kind=op.kind, left=op.left, right=op.right, conditions=op.conditions, mark=op.mark)
     if op.kind == "full":
         left = _present(left)
     weighted = left.weighted or right.weighted
@@ -48,9 +55,13 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
     if left is None and right is None:
         return None
     kind: Kind = "left" if op.kind == "full" else op.kind
-    frame = _delta(_Sides(kind, op.left, op.right, op.conditions, op.mark), left, right, context)
+    frame = _delta(
+        _Sides(kind=kind, left=op.left, right=op.right, conditions=op.conditions, mark=op.mark), left, right, context
+    )
     if op.kind == "full":
-        alone = _delta(_Sides("anti", op.right, op.left, op.conditions, None), right, left, context)
+        alone = _delta(
+            _Sides(kind="anti", left=op.right, right=op.left, conditions=op.conditions, mark=None), right, left, context
+        )
         shape = rules.evaluate(op.left, context, "pre").frame
         names = [*op.columns, WEIGHT]
         frame = add([frame.only(names), alone.with_nulls(shape, op.left.columns).only(names)])
@@ -61,7 +72,7 @@ def delta(op: SidedJoin, context: Context) -> Delta | None:
     return Delta(rows, append_only=grows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Sides:
     kind: Kind
     left: Operator

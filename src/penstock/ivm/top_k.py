@@ -4,6 +4,12 @@ batch:  T(R)
 delta:  T(stored + what was added) - stored, while no stored row was removed
         T(R.post) - stored, otherwise
 reads:  the delta and the node's own table, which has few rows; the child when one of them was removed
+
+>>> from penstock.ivm.in_memory import change, table
+>>> bids = table("price", [(7,), (8,), (9,)], new=[(10,)])
+>>> change("SELECT price FROM bids ORDER BY price DESC LIMIT 2", bids=bids)
++1  10
+-1  8
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ _LONGEST = {
 """Microseconds that a unit has at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Touched:
     keys: Frame
     names: tuple[str, ...]
@@ -147,16 +147,16 @@ def touched(
     if rows.size.surely_on_driver:  # more keys than really changed do no harm, they cost a little
         chosen = rows.only(keys)
         if chosen.rows() is not None:
-            return Touched(chosen, names, chosen.rows())
+            return Touched(keys=chosen, names=names, table=chosen.rows())
         if known is not None and known.num_rows <= limits.KNOWN_KEYS and set(keys) <= set(known.column_names):
-            return Touched(chosen, names, known.select(list(keys)))
+            return Touched(keys=chosen, names=names, table=known.select(list(keys)))
         if reach is not None:
-            return Touched(chosen, names, None, reach, values)
+            return Touched(keys=chosen, names=names, table=None, reach=reach, known=values)
         kept = keep(chosen)
     else:
         rows = rows if change.append_only else rows.consolidated()
         kept = keep(rows.only(keys).group(list(keys), []))
-    return Touched(kept, names, kept.rows())
+    return Touched(keys=kept, names=names, table=kept.rows())
 
 
 def reach_of(known: pa.Table | None, keys: Iterable[Named]) -> pa.Table | None:

@@ -5,6 +5,13 @@ delta:  dA + dB
 reads:  the deltas
 
 The delta is taken over all inputs, unchanged ones as empty, so that its types are those of the batch form.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> old, new = table("id", [(1,), (2,)], gone=[(1,)]), table("id", [(3,)], new=[(3,), (4,)])
+>>> change("SELECT id FROM old UNION ALL SELECT id FROM new", old=old, new=new)
+-1  1
++1  3
++1  4
 """
 
 from __future__ import annotations

@@ -3,6 +3,13 @@
 batch:  the rows
 delta:  none, ever
 reads:  nothing
+
+What they are joined with may change; they do not.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> named = "(VALUES (1, 'one'), (2, 'two')) AS named (n, name)"
+>>> change(f"SELECT t.n, name FROM t JOIN {named} ON t.n = named.n", t=table("n", [(1,)], new=[(2,), (3,)]))
++1  2  two
 """
 
 from __future__ import annotations

@@ -6,6 +6,13 @@ reads:  the delta, all rows of the touched partitions, and the stored rows of th
 
 Rows that are equal in a window's ORDER BY come in the order of all their other columns where their place matters
 (ROW_NUMBER, NTILE, LAG, LEAD, ROWS frames), so a result never depends on how Spark happened to read the rows.
+
+>>> from penstock.ivm.in_memory import change, table
+>>> races = table("race time", [("a", 12), ("b", 30)], new=[("a", 11)])
+>>> change("SELECT race, time, RANK() OVER (PARTITION BY race ORDER BY time) AS place FROM races", races=races)
++1  a  11  1
+-1  a  12  1
++1  a  12  2
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from typing import Any
 from penstock.catalog import TableRecord, ViewRecord, World
 from penstock.errors import NotSupportedError
 from penstock.observe.listings import STATEMENT, Listing
-from penstock.sql.statements import Placement, ShowCreate
+from penstock.sql.statements import ShowCreate
 from penstock.storage.delta_log import Snapshot
+from penstock.vocabulary import Policy
 
 _TYPES = {"integer": "INT", "long": "BIGINT", "short": "SMALLINT", "byte": "TINYINT"}
 _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
@@ -31,7 +32,7 @@ def listing(world: World, asked: ShowCreate) -> Listing:
 
 
 def of_view(world: World, view: ViewRecord) -> str:
-    placement = Placement.read(world.nodes[view.key].details.get("placement", {}))
+    placement = world.nodes[view.key].details.placement
     columns = [_name(name) + (f" COMMENT {_text(comment)}" if comment else "") for name, _, comment in view.columns]
     parts = [
         f"CREATE MATERIALIZED VIEW {_name(view.name)} ({', '.join(columns)})",
@@ -41,7 +42,7 @@ def of_view(world: World, view: ViewRecord) -> str:
         _properties(view.properties),
         f"AS {view.query}",
         f"REFRESH {view.refresh}" if view.refresh != "MANUAL" else "",
-        f"REFRESH POLICY {view.policy}" if view.policy != "AUTO" else "",
+        f"REFRESH POLICY {view.policy}" if view.policy != Policy.AUTO else "",
         str(view.options),
         f"BUCKETS {placement.buckets}" if placement.buckets else "",
     ]

@@ -10,9 +10,10 @@ from typing import Any
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.observe.listings import estimate, phases
 from penstock.observe.suggestions import for_table, next_step
+from penstock.vocabulary import Action, Policy, Reason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeExplanation:
     name: str
     hidden: bool
@@ -31,7 +32,11 @@ class NodeExplanation:
 
     def title(self) -> tuple[str, str]:
         """
-        >>> NodeExplanation("node 1", True, "", "", "", (), True, folder="nodes/f5607c0338b42898").title()
+        >>> hidden = NodeExplanation(
+        ...     name="node 1", hidden=True, rule="", computes="", reads="", inputs=(), incremental=True,
+        ...     folder="nodes/f5607c0338b42898",
+        ... )
+        >>> hidden.title()
         ('hidden', 'node 1 (nodes/f5607c0338b42898)')
         """
         return ("hidden", f"{self.name} ({self.folder})") if self.hidden else ("view", self.name)
@@ -42,14 +47,14 @@ class NodeExplanation:
         return None if self.estimated_rows is None else f"about {self.estimated_rows:,} rows"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """An explained view; ``str()`` of it is meant to be read."""
 
     view: str
-    policy: str
+    policy: Policy
     incremental: bool
-    reason_code: str | None
+    reason_code: Reason | None
     reason: str | None
     nodes: tuple[NodeExplanation, ...]
     constructs: tuple[tuple[str, str], ...] = ()
@@ -135,15 +140,16 @@ def explain(
     explained = []
     for node in nodes:
         others = tuple(v.name for v in world.views.values() if v.key != view.key and node.name in v.nodes)
-        computes = str(node.details["operator"])
+        computes = node.details.operator
         for read in node.inputs:
             computes = computes.replace(read, shown(read))
         explained.append(
             NodeExplanation(
-                view.name if not node.hidden else shown(node.name), node.hidden, str(node.details["rule"]), computes,
-                str(node.details["reads"]), tuple(shown(n) for n in node.inputs), bool(node.details["incremental"]),
-                node.details.get("estimated_rows"), (rows or {}).get(node.name), others,
-                f"nodes/{PurePath(node.path).name}" if node.hidden else None,
+                name=view.name if not node.hidden else shown(node.name), hidden=node.hidden,
+                rule=node.details.rule, computes=computes, reads=node.details.reads,
+                inputs=tuple(shown(n) for n in node.inputs), incremental=node.details.incremental,
+                estimated_rows=node.details.estimated_rows, rows=(rows or {}).get(node.name), shared_with=others,
+                folder=f"nodes/{PurePath(node.path).name}" if node.hidden else None,
             )
         )  # fmt: skip
     done = None
@@ -153,21 +159,21 @@ def explain(
             f"{last.action}{how} ({last.reason}), +{last.rows_inserted:,} -{last.rows_deleted:,} rows, "
             f"{last.seconds:.2f} s, epoch {last.epoch}, {last.status}"
         )
-        if last.details is not None and last.action != "NO_DATA":
+        if last.details is not None and last.action != Action.NO_DATA:
             done += "".join(f"\n    {label:9} {text}" for label, text in _costs(last.details))
-    constructs = dict.fromkeys((str(c), str(how)) for n in nodes for c, how in n.details.get("constructs", ()))
+    constructs = dict.fromkeys(construct for node in nodes for construct in node.details.constructs)
     if not view.incremental:
         constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}
     return Explanation(
-        view.name,
-        view.policy,
-        view.incremental,
-        view.reason_code,
-        view.reason,
-        tuple(explained),
-        tuple(constructs),
-        done,
-        _advice(world, view, last, properties or {}),
+        view=view.name,
+        policy=view.policy,
+        incremental=view.incremental,
+        reason_code=view.reason_code,
+        reason=view.reason,
+        nodes=tuple(explained),
+        constructs=tuple(constructs),
+        last_refresh=done,
+        advice=_advice(world, view, last, properties or {}),
     )
 
 

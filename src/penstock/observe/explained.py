@@ -8,6 +8,7 @@ from penstock.catalog import Catalog, Definition, ViewRecord, World
 from penstock.errors import SourceError
 from penstock.observe.explain import Explanation, explain
 from penstock.storage.delta_log import Snapshot
+from penstock.vocabulary import Action
 
 _PAST = 50
 """Refreshes among which the last one that did something is looked for."""
@@ -24,7 +25,7 @@ def explain_known(catalog: Catalog, world: World, name: str) -> Explanation:
     nodes = [world.nodes[n] for n in view.nodes]
     rows = {n.name: Snapshot(n.path, n.version).rows for n in nodes if n.version is not None}
     past = catalog.history(view.key, _PAST)
-    last = next((r for r in past if r.action not in ("NO_DATA", "SKIP")), next(iter(past), None))
+    last = next((r for r in past if r.action not in (Action.NO_DATA, Action.SKIP)), next(iter(past), None))
     return explain(world, view, nodes, last, rows, _properties(world, view))
 
 

@@ -15,7 +15,6 @@ from penstock.engine.settings import SETTINGS
 from penstock.frames.settings import Settings
 from penstock.graph.watermarks import as_time
 from penstock.observe.status import ViewStatus
-from penstock.sql.statements import Placement
 
 STATEMENT = "createtab_stmt"
 """The column of SHOW CREATE, named as Spark names it."""
@@ -177,7 +176,7 @@ def description(world: World, name: str, session: Settings | None = None) -> Lis
     rows: list[tuple[str, str | None, str | None]] = list(view.columns)
     rows.append(("", None, None))
     details = world.nodes[view.key].details
-    placement, settings = str(Placement.read(details.get("placement", {}))), Settings.recorded(details)
+    placement, settings = str(details.placement), Settings.of(details.settings)
     facts = {
         "# Name": view.name,
         "# Query": view.query,

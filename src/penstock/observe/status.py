@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.catalog import utc
 from penstock.graph.watermarks import as_time
 from penstock.storage.log_listing import newest_version
+from penstock.vocabulary import Action, Policy, Reason, Status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewStatus:
     """A view as it stands: how it is maintained, and what its last refresh did."""
 
     name: str
-    policy: str
+    policy: Policy
     refresh: str
     incremental: bool
-    reason: str | None
+    reason: Reason | None
     reads: tuple[str, ...]
     populated: bool
     frontier: dict[str, int]
     """The version of every source table that the view's rows are equal to its query on."""
-    last_action: str | None = None
-    last_status: str | None = None
-    last_reason: str | None = None
+    last_action: Action | None = None
+    last_status: Status | None = None
+    last_reason: Reason | None = None
     last_refresh: datetime | None = None
     last_seconds: float | None = None
     last_error: str | None = None
@@ -44,7 +46,10 @@ class ViewStatus:
 
     def behind_in_words(self) -> str:
         """
-        >>> status = ViewStatus("v", "AUTO", "MANUAL", True, None, ("a", "b"), True, {}, behind={"a": 2, "b": None})
+        >>> status = ViewStatus(
+        ...     name="v", policy=Policy.AUTO, refresh="MANUAL", incremental=True, reason=None, reads=("a", "b"),
+        ...     populated=True, frontier={}, behind={"a": 2, "b": None},
+        ... )
         >>> status.behind_in_words()
         'a (2 commits), b (gone or replaced)'
         """
@@ -61,7 +66,6 @@ def status(catalog: Catalog) -> list[ViewStatus]:
     found = []
     for key in world.views_graph().order(world.views):
         view = world.views[key]
-        record = last.get(key)
         frontier = {
             world.display_name(name): f.version
             for name, f in sorted(world.frontiers.get(key, {}).items())
@@ -69,11 +73,12 @@ def status(catalog: Catalog) -> list[ViewStatus]:
         }
         found.append(
             ViewStatus(
-                view.name, view.policy, view.refresh, view.incremental, view.reason_code,
-                tuple(world.display_name(r) for r in view.reads), world.nodes[key].version is not None, frontier,
-                *_last(record), as_time(world.watermarks[key].value) if key in world.watermarks else None,
-                ((record.details or {}).get("late", 0) if record else 0), world.nodes[key].path,
-                _data_time(world, view, seen.get(key)), _behind(world, key, newest),
+                name=view.name, policy=view.policy, refresh=view.refresh, incremental=view.incremental,
+                reason=view.reason_code, reads=tuple(world.display_name(r) for r in view.reads),
+                populated=world.nodes[key].version is not None, frontier=frontier,
+                watermark=as_time(world.watermarks[key].value) if key in world.watermarks else None,
+                location=world.nodes[key].path, data_time=_data_time(world, view, seen.get(key)),
+                behind=_behind(world, key, newest), **_last(last.get(key)),
             )
         )  # fmt: skip
     return found
@@ -97,10 +102,12 @@ def _behind(world: World, key: str, newest: Mapping[str, int | None]) -> dict[st
     return found
 
 
-_Last = tuple[str | None, str | None, str | None, datetime | None, float | None, str | None]
-
-
-def _last(record: HistoryRecord | None) -> _Last:
+def _last(record: HistoryRecord | None) -> dict[str, Any]:
+    """What the last refresh did, as the fields of a status."""
     if record is None:
-        return None, None, None, None, None, None
-    return record.action, record.status, record.reason, record.started_at, record.seconds, record.error
+        return {}
+    return {
+        "last_action": record.action, "last_status": record.status, "last_reason": record.reason,
+        "last_refresh": record.started_at, "last_seconds": record.seconds, "last_error": record.error,
+        "last_late": (record.details or {}).get("late", 0),
+    }  # fmt: skip

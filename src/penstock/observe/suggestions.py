@@ -4,52 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.vocabulary import Reason
+
 _ORDERLY = "Give it an order that leaves nothing open, or take it out."
 
-NEXT_STEPS: Mapping[str, str] = {
+NEXT_STEPS: Mapping[Reason, str] = {
     # why a refresh did what it did
-    "SOURCE_REPLACED": "Nothing to do: the next refresh is incremental. To keep a table's history, write it by INSERT "
-    "OVERWRITE or MERGE instead of making it anew.",
-    "HISTORY_GONE": "Refresh more often than the table is vacuumed, or keep its files longer: ALTER TABLE .. SET "
+    Reason.SOURCE_REPLACED: "Nothing to do: the next refresh is incremental. To keep a table's history, write it by "
+    "INSERT OVERWRITE or MERGE instead of making it anew.",
+    Reason.HISTORY_GONE: "Refresh more often than the table is vacuumed, or keep its files longer: ALTER TABLE .. SET "
     "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days').",
-    "STATE_MISMATCH": "Run penstock verify, and look for what else writes to the view's table or its sources.",
-    "SCHEMA_CHANGED": "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
-    "PLAN_CHANGED": "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
-    "CHEAPER": "Nothing to do. To maintain it all the same: ALTER MATERIALIZED VIEW .. REFRESH POLICY INCREMENTAL.",
-    "TRIED_AGAIN": "Nothing to do: AUTO looks whether this way is still the slower one, and remembers what it finds.",
-    "POLICY_FULL": "ALTER MATERIALIZED VIEW .. REFRESH POLICY AUTO maintains it, if its query can be.",
-    "HELD_BY_ANOTHER": "Wait for the other process, and refresh again.",
-    "UPSTREAM_FAILED": "Look at the view that it reads: SHOW REFRESH HISTORY tells what failed.",
-    "GROUP_FAILED": "Mend the view that failed, or let views advance on their own: CONSISTENCY NONE.",
-    "NOT_DUE": "Wait, or REFRESH MATERIALIZED VIEW .. FULL.",
-    "LEASE_LOST": "Refresh again. If it happens often, see what pauses the process, or keeps it from the catalog.",
-    "INTERRUPTED": "Refresh again.",
-    "ERROR": "Do what the message says, and refresh again.",
+    Reason.STATE_MISMATCH: "Run penstock verify, and look for what else writes to the view's table or its sources.",
+    Reason.SCHEMA_CHANGED: "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
+    Reason.PLAN_CHANGED: "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
+    Reason.CHEAPER: "Nothing to do. To maintain it all the same: ALTER MATERIALIZED VIEW .. REFRESH POLICY "
+    "INCREMENTAL.",
+    Reason.TRIED_AGAIN: "Nothing to do: AUTO looks whether this way is still the slower one, and remembers what it "
+    "finds.",
+    Reason.POLICY_FULL: "ALTER MATERIALIZED VIEW .. REFRESH POLICY AUTO maintains it, if its query can be.",
+    Reason.HELD_BY_ANOTHER: "Wait for the other process, and refresh again.",
+    Reason.UPSTREAM_FAILED: "Look at the view that it reads: SHOW REFRESH HISTORY tells what failed.",
+    Reason.GROUP_FAILED: "Mend the view that failed, or let views advance on their own: CONSISTENCY NONE.",
+    Reason.NOT_DUE: "Wait, or REFRESH MATERIALIZED VIEW .. FULL.",
+    Reason.LEASE_LOST: "Refresh again. If it happens often, see what pauses the process, or keeps it from the catalog.",
+    Reason.INTERRUPTED: "Refresh again.",
+    Reason.ERROR: "Do what the message says, and refresh again.",
     # why a view is recomputed at every change
-    "AGGREGATE_FILTER": "Write CASE WHEN inside the aggregate instead of FILTER behind it.",
-    "AGGREGATE_FUNCTION": "Use MIN, MAX, MIN_BY, MAX_BY or PERCENTILE, which do not depend on the order of rows.",
-    "CORRELATED_SUBQUERY": "Write it as a join with a grouped subquery.",
-    "DISTINCT_AGGREGATE": "Aggregate over a subquery with SELECT DISTINCT.",
-    "EXPRESSION": "Write the value into the query.",
-    "GENERATOR": "Use EXPLODE or POSEXPLODE, one in each SELECT.",
-    "GROUPING_SETS": "Name in GROUPING only what is grouped by.",
-    "JOIN": "Write it as an inner, left, full, semi or anti join.",
-    "LATERAL": "Write it as a join with a grouped subquery.",
-    "LIMIT": "Write ORDER BY before it, and a number behind it.",
-    "NON_DETERMINISTIC": "Take it out, or put its value into a table.",
-    "PIVOT": "Write an aggregate with CASE WHEN for each column.",
-    "PLAN_MISMATCH": "Write the query in simpler words; please report it too.",
-    "QUERY_FORM": "Write the columns out, and read tables as they are now.",
-    "RECURSIVE_CTE": "Write as many joins as there are levels, or keep the levels in a table.",
-    "SCALAR_SUBQUERY": "Select one aggregate in it, so that it has one row.",
-    "SET_OPERATION": "List the columns of both sides in the same order, and leave BY NAME out.",
-    "SOURCE_COLUMN": "Make the column a STRING or VARCHAR; __weight needs another name.",
-    "SUBQUERY": "Write it as a join, or as EXISTS in WHERE.",
-    "TABLE_FORM": "Put the values into a table, and read that.",
-    "TIME_WINDOW": "Group by TUMBLE, HOP or SESSION of a TIMESTAMP.",
-    "UNKNOWN_FUNCTION": "Use functions of Spark's own: what a function of yours does cannot be known.",
-    "UNRESOLVED_NAME": "Write table and column in full: t.column.",
-    "WINDOW_FUNCTION": _ORDERLY,
+    Reason.AGGREGATE_FILTER: "Write CASE WHEN inside the aggregate instead of FILTER behind it.",
+    Reason.AGGREGATE_FUNCTION: "Use MIN, MAX, MIN_BY, MAX_BY or PERCENTILE, which do not depend on the order of rows.",
+    Reason.CORRELATED_SUBQUERY: "Write it as a join with a grouped subquery.",
+    Reason.DISTINCT_AGGREGATE: "Aggregate over a subquery with SELECT DISTINCT.",
+    Reason.EXPRESSION: "Write the value into the query.",
+    Reason.GENERATOR: "Use EXPLODE or POSEXPLODE, one in each SELECT.",
+    Reason.GROUPING_SETS: "Name in GROUPING only what is grouped by.",
+    Reason.JOIN: "Write it as an inner, left, full, semi or anti join.",
+    Reason.LATERAL: "Write it as a join with a grouped subquery.",
+    Reason.LIMIT: "Write ORDER BY before it, and a number behind it.",
+    Reason.NON_DETERMINISTIC: "Take it out, or put its value into a table.",
+    Reason.PIVOT: "Write an aggregate with CASE WHEN for each column.",
+    Reason.PLAN_MISMATCH: "Write the query in simpler words; please report it too.",
+    Reason.QUERY_FORM: "Write the columns out, and read tables as they are now.",
+    Reason.RECURSIVE_CTE: "Write as many joins as there are levels, or keep the levels in a table.",
+    Reason.SCALAR_SUBQUERY: "Select one aggregate in it, so that it has one row.",
+    Reason.SET_OPERATION: "List the columns of both sides in the same order, and leave BY NAME out.",
+    Reason.SOURCE_COLUMN: "Make the column a STRING or VARCHAR; __weight needs another name.",
+    Reason.SUBQUERY: "Write it as a join, or as EXISTS in WHERE.",
+    Reason.TABLE_FORM: "Put the values into a table, and read that.",
+    Reason.TIME_WINDOW: "Group by TUMBLE, HOP or SESSION of a TIMESTAMP.",
+    Reason.UNKNOWN_FUNCTION: "Use functions of Spark's own: what a function of yours does cannot be known.",
+    Reason.UNRESOLVED_NAME: "Write table and column in full: t.column.",
+    Reason.WINDOW_FUNCTION: _ORDERLY,
 }
 
 _FEED, _VECTORS = "delta.enableChangeDataFeed", "delta.enableDeletionVectors"
@@ -57,7 +61,7 @@ _FEED, _VECTORS = "delta.enableChangeDataFeed", "delta.enableDeletionVectors"
 
 def next_step(code: str | None) -> str | None:
     """What a reason code suggests; None where there is nothing to do."""
-    return NEXT_STEPS.get(code or "")
+    return NEXT_STEPS.get(Reason.recorded(code)) if code else None
 
 
 def for_table(name: str, configuration: Mapping[str, str]) -> str | None:

@@ -32,8 +32,7 @@ from penstock.sql.dialect import quoted
 from penstock.sql.query import parse_query
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
 from penstock.storage.reader import read_snapshot, schema_of
-
-EQUAL, DIFFERENT, NOT_VERIFIED = "EQUAL", "DIFFERENT", "NOT_VERIFIED"
+from penstock.vocabulary import Outcome
 
 NEARLY = 1e-9
 """By how much floats may differ, of the larger of them or in all."""
@@ -44,13 +43,12 @@ _MOST_PAIRED = 10_000
 _PARTS = 1_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verification:
     """What came of comparing one view with its query."""
 
     view: str
-    outcome: str
-    """EQUAL, DIFFERENT or NOT_VERIFIED."""
+    outcome: Outcome
     reason: str | None = None
     """Why it could not be verified."""
     missing: int = 0
@@ -88,25 +86,25 @@ def verify_views(
 
 def verify(spark: SparkSession, world: World, key: str, sample: float | None = None) -> Verification:
     view, node = world.views[key], world.nodes[key]
-    made = Verification(view.name, EQUAL, sample=sample)
+    made = Verification(view=view.name, outcome=Outcome.EQUAL, sample=sample)
     try:
         consumed = _consumed(world, view)
         made = replace(made, versions={world.display_name(name): f.version for name, f in sorted(consumed.items())})
-        with under(spark, Settings.recorded(node.details)):
+        with under(spark, Settings.of(node.details.settings)):
             actual = read_snapshot(spark, Snapshot(node.path, node.version), [name for name, _, _ in view.columns])
             missing, superfluous, examples = _compared(_query_rows(spark, world, view, consumed), actual, view, sample)
     except (_NotVerified, HistoryGone, PenstockError) as problem:
-        return replace(made, outcome=NOT_VERIFIED, reason=str(problem))
+        return replace(made, outcome=Outcome.NOT_VERIFIED, reason=str(problem))
     except SPARK_PROBLEMS as problem:
-        return replace(made, outcome=NOT_VERIFIED, reason=f"the query failed: {clean_message(problem, {})}")
+        return replace(made, outcome=Outcome.NOT_VERIFIED, reason=f"the query failed: {clean_message(problem, {})}")
     if not missing and not superfluous:
         return made
     if missing == superfluous and _may_tie(view):
         reason = (
             f"{missing:,} rows differ, but rows that tie in the order of LIMIT or of a window may come in any order"
         )
-        return replace(made, outcome=NOT_VERIFIED, reason=reason, examples=examples)
-    return replace(made, outcome=DIFFERENT, missing=missing, superfluous=superfluous, examples=examples)
+        return replace(made, outcome=Outcome.NOT_VERIFIED, reason=reason, examples=examples)
+    return replace(made, outcome=Outcome.DIFFERENT, missing=missing, superfluous=superfluous, examples=examples)
 
 
 # -- what the view was computed from ----------------------------------------------------------------------------------
@@ -166,7 +164,7 @@ def _input(spark: SparkSession, world: World, view: ViewRecord, key: str, consum
     if snapshot.table_id != consumed.table_id:
         raise _NotVerified(f"{name!r} is another table than the one that was read. Refresh the view first")
     there = {field.name.lower() for field in schema_of(snapshot).fields}
-    columns = [name for name in world.nodes[view.key].details["schemas"][key] if name.lower() in there]
+    columns = [name for name in world.nodes[view.key].details.schemas[key] if name.lower() in there]
     late = next((node for node in world.late_nodes(view).values() if node.inputs[0] == key), None)
     if late is None:
         return read_snapshot(spark, snapshot).select(*map(quoted, columns))

@@ -9,6 +9,7 @@ from sqlglot import exp
 from penstock.plan import functions
 from penstock.plan.operators import Named, column, names_in
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 SUBQUERY = "__q"
 """How the columns begin that stand for subqueries until they are joined."""
@@ -48,9 +49,9 @@ def check_aggregate(node: exp.Expr) -> None:
     if name in ("grouping", "grouping_id"):
         return
     if name not in functions.ORDER_FREE:
-        raise Unsupported("AGGREGATE_FUNCTION", f"the aggregate {name.upper()}, whose value depends on order")
+        raise Unsupported(Reason.AGGREGATE_FUNCTION, f"the aggregate {name.upper()}, whose value depends on order")
     if isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls):
-        raise Unsupported("AGGREGATE_FUNCTION", f"{name.upper()} with IGNORE NULLS")
+        raise Unsupported(Reason.AGGREGATE_FUNCTION, f"{name.upper()} with IGNORE NULLS")
 
 
 def bare(node: exp.Expr) -> exp.Expr:
@@ -84,7 +85,7 @@ class Extractor:
         if isinstance(node, exp.Column):
             if node.name.startswith(SUBQUERY):
                 return node
-            raise Unsupported("UNRESOLVED_NAME", "a column that is neither grouped nor aggregated")
+            raise Unsupported(Reason.UNRESOLVED_NAME, "a column that is neither grouped nor aggregated")
         return self._parts(node)
 
     def _parts(self, node: exp.Expr) -> exp.Expr:
@@ -116,7 +117,7 @@ class Extractor:
     def _measure(self, node: exp.Expr) -> str:
         inner = node.this if isinstance(node, exp.WithinGroup) else node
         if any(contains(child) for child in inner.iter_expressions()):
-            raise Unsupported("AGGREGATE_FUNCTION", "an aggregate of an aggregate")
+            raise Unsupported(Reason.AGGREGATE_FUNCTION, "an aggregate of an aggregate")
         for name, known in self.measures:
             if known == node:
                 return name
@@ -138,7 +139,7 @@ def _percentile(node: exp.Expr) -> exp.Expr:
         return node
     key = node.expression.expressions[0]
     if not isinstance(node.this, exp.PercentileCont) or key.args.get("desc"):
-        raise Unsupported("AGGREGATE_FUNCTION", f"the aggregate {node.sql(dialect='spark')}")
+        raise Unsupported(Reason.AGGREGATE_FUNCTION, f"the aggregate {node.sql(dialect='spark')}")
     return exp.Anonymous(this="PERCENTILE", expressions=[key.this.copy(), node.this.this.copy()])
 
 
@@ -155,7 +156,7 @@ def _only_where(function: exp.Expr, condition: exp.Expr) -> exp.Expr:
     elif isinstance(function.this, exp.Expr):
         function.set("this", kept(function.this.copy()))
     else:
-        raise Unsupported("AGGREGATE_FILTER", f"{name_of(function).upper()} with FILTER")
+        raise Unsupported(Reason.AGGREGATE_FILTER, f"{name_of(function).upper()} with FILTER")
     return function
 
 
@@ -178,11 +179,11 @@ def of_distinct(node: exp.Expr, arguments: Sequence[exp.Expr]) -> exp.Expr:
     """The aggregate without DISTINCT, over these columns, whose rows are distinct already."""
     plain = node.copy()
     if any(names_in(part) for part in node.iter_expressions() if part is not node.this):
-        raise Unsupported("DISTINCT_AGGREGATE", f"{name_of(node).upper()}(DISTINCT ..) of several values")
+        raise Unsupported(Reason.DISTINCT_AGGREGATE, f"{name_of(node).upper()}(DISTINCT ..) of several values")
     if len(arguments) == 1:
         plain.set("this", arguments[0])
         return plain
     if not isinstance(node, exp.Count):
-        raise Unsupported("DISTINCT_AGGREGATE", f"{name_of(node).upper()}(DISTINCT ..) of several values")
+        raise Unsupported(Reason.DISTINCT_AGGREGATE, f"{name_of(node).upper()}(DISTINCT ..) of several values")
     known = exp.and_(*[exp.Not(this=exp.Is(this=a, expression=exp.Null())) for a in arguments])
     return exp.Count(this=exp.Case(ifs=[exp.If(this=known, true=exp.Literal.number(1))]), big_int=True)

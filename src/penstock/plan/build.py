@@ -19,13 +19,15 @@ from penstock.plan.operators import Aggregate, Distinct, Filter, Generate, Named
 from penstock.plan.prune import prune
 from penstock.plan.scope import Scope
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 Schema = Mapping[str, tuple[str, ...]]
 """Relation (lower case) to its column names."""
 
 _CODES = {
-    "pivots": ("PIVOT", "PIVOT"), "sample": ("NON_DETERMINISTIC", "TABLESAMPLE"), "limit": ("LIMIT", "LIMIT"),
-    "offset": ("LIMIT", "OFFSET"), "laterals": ("GENERATOR", "LATERAL VIEW"), "match": ("QUERY_FORM", "MATCH"),
+    "pivots": (Reason.PIVOT, "PIVOT"), "sample": (Reason.NON_DETERMINISTIC, "TABLESAMPLE"),
+    "limit": (Reason.LIMIT, "LIMIT"), "offset": (Reason.LIMIT, "OFFSET"),
+    "laterals": (Reason.GENERATOR, "LATERAL VIEW"), "match": (Reason.QUERY_FORM, "MATCH"),
 }  # fmt: skip
 
 
@@ -107,7 +109,7 @@ class Builder:
         with_ = tree.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
-                raise Unsupported("RECURSIVE_CTE", "a recursive CTE")
+                raise Unsupported(Reason.RECURSIVE_CTE, "a recursive CTE")
             for cte in with_.expressions:
                 ctes = {**ctes, cte.alias.lower(): Cte(cte, ctes)}
         match tree:
@@ -118,7 +120,7 @@ class Builder:
             case exp.Subquery() | exp.Paren():
                 refuse_extras(tree, {"this", "alias", "with_", "order", "limit", "offset"})
                 return self._ordered(tree, self.query(tree.this, ctes, outer, beside))
-        raise Unsupported("QUERY_FORM", f"the form {type(tree).__name__.upper()}")
+        raise Unsupported(Reason.QUERY_FORM, f"the form {type(tree).__name__.upper()}")
 
     def _ordered(self, tree: exp.Expr, plan: Plan) -> Plan:
         """ORDER BY .. LIMIT behind brackets or a set operation."""
@@ -127,7 +129,7 @@ class Builder:
         if not (tree.args.get("limit") or tree.args.get("offset")):
             return plan
         if plan.conditions:
-            raise Unsupported("CORRELATED_SUBQUERY", "LIMIT in a correlated subquery")
+            raise Unsupported(Reason.CORRELATED_SUBQUERY, "LIMIT in a correlated subquery")
         scope = Scope.of(None, plan.outputs)
         order = tree.args.get("order")
         keys = []
@@ -141,7 +143,7 @@ class Builder:
             else:
                 internal = scope.lookup(by.name) if isinstance(by, exp.Column) and len(by.parts) == 1 else None
             if internal is None:
-                raise Unsupported("LIMIT", "LIMIT behind an ORDER BY of something that is not selected")
+                raise Unsupported(Reason.LIMIT, "LIMIT behind an ORDER BY of something that is not selected")
             key = item.copy()
             key.set("this", column(internal))
             keys.append(key)
@@ -152,7 +154,7 @@ class Builder:
 
     def _set_operation(self, tree: exp.SetOperation, ctes: Ctes, beside: Beside | None) -> Plan:
         if tree.args.get("by_name"):
-            raise Unsupported("SET_OPERATION", f"{type(tree).__name__.upper()} BY NAME")
+            raise Unsupported(Reason.SET_OPERATION, f"{type(tree).__name__.upper()} BY NAME")
         refuse_extras(tree, {"this", "expression", "distinct", "with_", "order", "limit", "offset"})
         left, right = (self.query(side, ctes, beside=beside) for side in (tree.left, tree.right))
         outputs = tuple((name, self.fresh()) for name, _ in left.outputs)
@@ -210,7 +212,7 @@ def refuse_extras(tree: exp.Expr, known: set[str]) -> None:
     """Raise ``Unsupported`` for a clause that is not among the known ones."""
     for key, value in tree.args.items():
         if value and key not in known:
-            code, construct = _CODES.get(key, ("QUERY_FORM", f"the clause {key.upper().rstrip('_')}"))
+            code, construct = _CODES.get(key, (Reason.QUERY_FORM, f"the clause {key.upper().rstrip('_')}"))
             raise Unsupported(code, construct)
 
 

@@ -10,6 +10,7 @@ from penstock.plan import functions
 from penstock.plan.aggregates import check_aggregate, is_aggregate, is_over_window
 from penstock.plan.unsupported import NonDeterministic, Unsupported
 from penstock.sql.emission import WATERMARK
+from penstock.vocabulary import Reason
 
 
 def check_expression(root: exp.Expr, *, windows: bool = False, generator: bool = False, sessions: bool = False) -> None:
@@ -20,13 +21,15 @@ def check_expression(root: exp.Expr, *, windows: bool = False, generator: bool =
     """
     for node in root.walk():
         if is_subquery(node):
-            raise Unsupported("SUBQUERY", "a subquery in this place")
+            raise Unsupported(Reason.SUBQUERY, "a subquery in this place")
         if isinstance(node, exp.Window) and not windows:
-            raise Unsupported("WINDOW_FUNCTION", f"the window function {node.this.sql(dialect='spark')} in this place")
+            raise Unsupported(
+                Reason.WINDOW_FUNCTION, f"the window function {node.this.sql(dialect='spark')} in this place"
+            )
         if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
-            raise Unsupported("QUERY_FORM", "a star inside an expression")
+            raise Unsupported(Reason.QUERY_FORM, "a star inside an expression")
         if isinstance(node, exp.Placeholder | exp.Parameter):
-            raise Unsupported("EXPRESSION", f"the parameter {node.sql(dialect='spark')}")
+            raise Unsupported(Reason.EXPRESSION, f"the parameter {node.sql(dialect='spark')}")
         if isinstance(node, exp.Func) and not (sessions and is_session(node)):
             _check_function(node, generator=generator and node is root)
 
@@ -70,10 +73,10 @@ def _check_function(node: exp.Expr, *, generator: bool) -> None:
     if name == "unix_timestamp" and not list(node.iter_expressions()):
         raise NonDeterministic(name)
     if name in functions.GENERATORS:
-        raise Unsupported("GENERATOR", f"the generator {name.upper()} in this place")
+        raise Unsupported(Reason.GENERATOR, f"the generator {name.upper()} in this place")
     if name in functions.WINDOW_ONLY:
-        raise Unsupported("WINDOW_FUNCTION", f"the window function {name.upper()}")
+        raise Unsupported(Reason.WINDOW_FUNCTION, f"the window function {name.upper()}")
     if name in ("window", "session_window", "window_time"):
-        raise Unsupported("TIME_WINDOW", f"the function {name.upper()}")
+        raise Unsupported(Reason.TIME_WINDOW, f"the function {name.upper()}")
     if name not in functions.SCALARS and name.upper() != WATERMARK:
-        raise Unsupported("UNKNOWN_FUNCTION", f"the function {name}, which is not one of Spark's own")
+        raise Unsupported(Reason.UNKNOWN_FUNCTION, f"the function {name}, which is not one of Spark's own")

@@ -46,7 +46,7 @@ def describe_node(node: NodePlan, mergeable: bool, labels: Labels) -> dict[str, 
         "rule": _rule(node.body),
         "operator": _outline(node.body, _names(node, labels)),
         "reads": _reads(node.body, mergeable),
-        "constructs": [[construct, _how(op, mergeable)] for op in walk(node.body) for construct in _constructs(op)],
+        "constructs": tuple((c, _how(op, mergeable)) for op in walk(node.body) for c in _constructs(op)),
     }
 
 

@@ -23,6 +23,7 @@ from penstock.plan.operators import (
     render,
 )
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -72,7 +73,7 @@ def in_sessions(builder: Builder, source: Operator, keys: list[Named], measures:
     others = [(builder.fresh(), name, e) for name, e in keys if not is_session(e.unnest())]
     plain = [*(e for _, _, e in others), *(e for _, e in measures)]
     if len(sessions) != 1 or any(is_session(node) for e in plain for node in e.walk()):
-        raise Unsupported("TIME_WINDOW", "SESSION_WINDOW inside another expression")
+        raise Unsupported(Reason.TIME_WINDOW, "SESSION_WINDOW inside another expression")
     session = sessions[0]
     at, gap = session[1].expressions
     time = builder.fresh()
@@ -89,7 +90,7 @@ def in_sessions(builder: Builder, source: Operator, keys: list[Named], measures:
 def grouping_sets(group: exp.Group) -> Sets | None:
     """The sets of key expressions, as written; None for a plain GROUP BY."""
     if group.args.get("totals"):
-        raise Unsupported("GROUPING_SETS", "GROUP BY WITH TOTALS")
+        raise Unsupported(Reason.GROUPING_SETS, "GROUP BY WITH TOTALS")
     plain: list[Sets] = []
     found = False
     for item in group.expressions:
@@ -190,7 +191,7 @@ def _grouping(function: exp.Expr, keys: list[Named], members: set[str]) -> exp.E
     for argument in arguments:
         found = [name for name, e in keys if aggregates.bare(e) == argument]
         if not found:
-            raise Unsupported("GROUPING_SETS", "GROUPING of something that is not grouped by")
+            raise Unsupported(Reason.GROUPING_SETS, "GROUPING of something that is not grouped by")
         positions.append(found[0])
     bits = 0
     for name in positions:

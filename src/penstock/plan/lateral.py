@@ -23,6 +23,7 @@ from penstock.plan.grouping import aggregated
 from penstock.plan.operators import Distinct, Join, Named, Operator, Project, SidedJoin, column, conjuncts
 from penstock.plan.scope import NotedScope
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -63,7 +64,7 @@ def for_each(builder: Builder, around: Beside, source: Operator, keys: list[Name
         for name, (key, _) in zip(around.called, found, strict=True)
     )
     return Project(
-        SidedJoin("left", around.each, groups, same),
+        SidedJoin(kind="left", left=around.each, right=groups, conditions=same),
         (
             *((name, column(name)) for name in around.each.columns),
             *((key, column(name)) for (key, _), name in zip(keys, around.called, strict=True)),
@@ -80,7 +81,7 @@ def _of_nothing(function: exp.Expr, value: exp.Expr) -> exp.Expr:
     if name in _LISTS:
         return exp.Coalesce(this=value, expressions=[exp.Anonymous(this="ARRAY", expressions=[])])
     if name not in functions.ORDER_FREE:
-        raise Unsupported("LATERAL", f"{name.upper()} in a LATERAL subquery")
+        raise Unsupported(Reason.LATERAL, f"{name.upper()} in a LATERAL subquery")
     return value
 
 
@@ -103,7 +104,7 @@ def _joined(
     both = scope.joined(added, {})
     conditions = found if is_true(on) else (*found, *conjuncts(resolved(on, both)))  # type: ignore[arg-type]
     if outer:
-        return SidedJoin("left", rows, root, conditions), both
+        return SidedJoin(kind="left", left=rows, right=root, conditions=conditions), both
     inputs, before = (rows.inputs, rows.conditions) if isinstance(rows, Join) else ((rows,), ())
     return Join((*inputs, root), before + conditions), both
 

@@ -15,6 +15,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from penstock.plan.unsupported import Unsupported
 from penstock.sql.dialect import SparkSql
+from penstock.vocabulary import Reason
 
 Named = tuple[str, exp.Expr]
 """An internal column name and the expression that gives its value."""
@@ -142,7 +143,7 @@ class Join:
 Kind = Literal["left", "full", "semi", "anti", "mark"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SidedJoin:
     """A join whose sides differ: every row of the left looks for rows of the right that satisfy all conditions.
 
@@ -360,7 +361,7 @@ def render(expression: exp.Expr) -> str:
     try:
         return expression.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE, comments=False)
     except UnsupportedError as problem:
-        raise Unsupported("EXPRESSION", f"an expression that cannot be carried over ({problem})") from None
+        raise Unsupported(Reason.EXPRESSION, f"an expression that cannot be carried over ({problem})") from None
 
 
 def bracketed(expression: exp.Expr) -> exp.Expr:

@@ -28,6 +28,7 @@ from penstock.plan.operators import (
 from penstock.plan.scope import Scope, resolve_columns
 from penstock.plan.unsupported import Unsupported
 from penstock.sql.dialect import SparkSql
+from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -72,7 +73,7 @@ class FromReader:
             return self._relation(node)
         except Unsupported as problem:
             sides = {(join.side or "").upper() for join in tree.args.get("joins") or ()}
-            if self._beside is None or problem.code != "UNRESOLVED_NAME" or sides & {"RIGHT", "FULL"}:
+            if self._beside is None or problem.code != Reason.UNRESOLVED_NAME or sides & {"RIGHT", "FULL"}:
                 raise
             if not isinstance(node, exp.Subquery) or node.args.get("joins") or isinstance(node.this, exp.Table):
                 raise
@@ -84,7 +85,7 @@ class FromReader:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 if node.args.get("sample"):
-                    raise Unsupported("NON_DETERMINISTIC", "TABLESAMPLE")
+                    raise Unsupported(Reason.NON_DETERMINISTIC, "TABLESAMPLE")
                 refuse_extras(node, {"this", "alias", "joins", "laterals"})
                 return self._more(node, self._table(node))
             case exp.Subquery():
@@ -97,7 +98,7 @@ class FromReader:
             case exp.Values():
                 refuse_extras(node, {"expressions", "alias", "joins", "laterals"})
                 return self._more(node, self._values(node))
-        raise Unsupported("TABLE_FORM", f"the table form {type(node).__name__.upper()} in FROM")
+        raise Unsupported(Reason.TABLE_FORM, f"the table form {type(node).__name__.upper()} in FROM")
 
     def _more(self, node: exp.Expr, start: From) -> From:
         """What hangs on a table or bracket: ``(a JOIN b ..)``, ``a LATERAL VIEW ..``."""
@@ -115,7 +116,7 @@ class FromReader:
             plan = self._builder.query(cte.tree.this, cte.visible)
             return aliased(plan.renamed([c.name for c in cte.tree.args["alias"].columns]), node)
         if name not in self._builder.schemas:
-            raise Unsupported("UNRESOLVED_NAME", f"the unknown table {node.name!r}")
+            raise Unsupported(Reason.UNRESOLVED_NAME, f"the unknown table {node.name!r}")
         stored = tuple((self._builder.fresh(), stored) for stored in self._builder.schemas[name])
         return aliased(Plan(Scan(name, stored), tuple((s, i) for i, s in stored)), node)
 
@@ -146,13 +147,13 @@ class FromReader:
                 or kind not in ("", "CROSS", "INNER", "OUTER")
                 or not is_true(join.args.get("on"))
             ):
-                raise Unsupported("LATERAL", "a LATERAL join of a generator with a condition")
+                raise Unsupported(Reason.LATERAL, "a LATERAL join of a generator with a condition")
             return self._lateral(left, scope, join.this, outer=side == "LEFT")
         right, right_scope = self._relation(join.this)
         if (side, kind) in _SIDED:
             return self._sided(_SIDED[side, kind], (left, scope), (right, right_scope), join, swapped=side == "RIGHT")
         if kind not in ("", "INNER", "CROSS") or side:
-            raise Unsupported("JOIN", f"a {side} {kind} JOIN")
+            raise Unsupported(Reason.JOIN, f"a {side} {kind} JOIN")
         using = self._using(join, scope, right_scope)
         both = scope.joined(right_scope, {name: a for name, (a, _) in using.items()})
         conditions = self._conditions(join, using, both)
@@ -166,8 +167,8 @@ class FromReader:
         both = left[1].joined(right[1], {name: (b if swapped else a) for name, (a, b) in using.items()})
         conditions = self._conditions(join, using, both)
         if swapped:
-            return SidedJoin(kind, right[0], left[0], conditions), both
-        root: Operator = SidedJoin(kind, left[0], right[0], conditions)
+            return SidedJoin(kind=kind, left=right[0], right=left[0], conditions=conditions), both
+        root: Operator = SidedJoin(kind=kind, left=left[0], right=right[0], conditions=conditions)
         if kind in ("semi", "anti"):
             return root, left[1]
         if kind == "full" and using:
@@ -190,7 +191,7 @@ class FromReader:
         for name in names:
             a, b = left.lookup(name), right.lookup(name)
             if a is None or b is None:
-                raise Unsupported("UNRESOLVED_NAME", f"the column {name!r} of USING")
+                raise Unsupported(Reason.UNRESOLVED_NAME, f"the column {name!r} of USING")
             found[name] = (a, b)
         return found
 
@@ -204,7 +205,7 @@ class FromReader:
     def _lateral_query(self, left: Operator, scope: Scope, join: exp.Join) -> From:
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         if side not in ("", "LEFT") or kind not in ("", "CROSS", "INNER", "OUTER"):
-            raise Unsupported("LATERAL", f"a {side} {kind} JOIN with LATERAL")
+            raise Unsupported(Reason.LATERAL, f"a {side} {kind} JOIN with LATERAL")
         on = join.args.get("on")
         return beside(self._builder, self._ctes, (left, scope), join.this, on, outer=side == "LEFT")
 
@@ -217,7 +218,7 @@ class FromReader:
             return beside(self._builder, self._ctes, (root, scope), lateral, None, outer=False)
         name = functions.function_name(function)
         if name not in functions.GENERATORS:
-            raise Unsupported("GENERATOR", f"the table function {name or function.sql(dialect='spark')}")
+            raise Unsupported(Reason.GENERATOR, f"the table function {name or function.sql(dialect='spark')}")
         alias = lateral.args.get("alias")
         names = [c.name for c in alias.columns] if alias is not None else []
         names = names or default_columns(function)
@@ -248,7 +249,7 @@ def default_columns(function: exp.Expr) -> list[str]:
             return ["pos", "col"]
         case "json_tuple":
             return [f"c{i}" for i in range(len(list(function.iter_expressions())) - 1)]
-    raise Unsupported("GENERATOR", f"the generator {name.upper()} without names for its columns")
+    raise Unsupported(Reason.GENERATOR, f"the generator {name.upper()} without names for its columns")
 
 
 def resolved(node: exp.Expr, scope: Scope, *, generator: bool = False) -> exp.Expr:
@@ -269,7 +270,13 @@ def filtered(source: Operator, conditions: tuple[exp.Expr, ...]) -> Operator:
         mine = tuple(c for c in conditions if names_in(c) <= set(source.left.columns))
         rest = tuple(c for c in conditions if c not in mine)
         if mine:
-            below = SidedJoin(source.kind, filtered(source.left, mine), source.right, source.conditions, source.mark)
+            below = SidedJoin(
+                kind=source.kind,
+                left=filtered(source.left, mine),
+                right=source.right,
+                conditions=source.conditions,
+                mark=source.mark,
+            )
             return filtered(below, rest)
     whole = conditions[0]
     for condition in conditions[1:]:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.plan.operators import column, names_in
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Scope:
             if c.name.lower() == name and (relation is None or (c.relation or "").lower() == relation.lower())
         }
         if len(found) > 1:
-            raise Unsupported("UNRESOLVED_NAME", f"the ambiguous name {name!r}")
+            raise Unsupported(Reason.UNRESOLVED_NAME, f"the ambiguous name {name!r}")
         return next(iter(found), None)
 
     def has_relation(self, name: str) -> bool:
@@ -93,7 +94,7 @@ class Scope:
         return [(c.name, c.internal) for c in self.columns if (c.relation or "").lower() == relation.lower()]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class NotedScope(Scope):
     """Names that note which of them were asked for."""
 
@@ -124,11 +125,11 @@ def resolve_columns(
         new = scope.resolve(node)
         if new is None and node.parts[0].name.lower() in aliases:
             if len(node.parts) > 1:
-                raise Unsupported("UNRESOLVED_NAME", f"the field {node.sql()!r} of an alias")
+                raise Unsupported(Reason.UNRESOLVED_NAME, f"the field {node.sql()!r} of an alias")
             new = exp.paren(aliases[node.name.lower()].copy())
         around = scope.outer
         while new is None and around is not None:
             new, around = around.resolve(node), around.outer
         if new is None:
-            raise Unsupported("UNRESOLVED_NAME", f"the unknown name {node.sql()!r}")
+            raise Unsupported(Reason.UNRESOLVED_NAME, f"the unknown name {node.sql()!r}")
         node.replace(new)

@@ -29,6 +29,7 @@ from penstock.plan.relations import FromReader, default_columns, filtered
 from penstock.plan.scope import Scope, resolve_columns
 from penstock.plan.subqueries import Subqueries
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -156,7 +157,7 @@ class Select:
         self._check_local([e for _, e in keys + measures])
         if any(is_session(node) for _, e in keys + measures for node in e.walk()):
             if sets is not None or self.conditions or self._beside is not None:
-                raise Unsupported("TIME_WINDOW", "SESSION_WINDOW in GROUPING SETS or a correlated subquery")
+                raise Unsupported(Reason.TIME_WINDOW, "SESSION_WINDOW in GROUPING SETS or a correlated subquery")
             self.source = grouping.in_sessions(self._builder, self.source, keys, measures)
         elif self._beside is not None and self._tree.args.get("group") is None:
             self.source = for_each(self._builder, self._beside, self.source, kept, measures)
@@ -164,7 +165,7 @@ class Select:
         elif sets is None:
             self.source = grouping.aggregated(self._builder, self.source, keys, measures)
         elif self._beside is not None:
-            raise Unsupported("LATERAL", "GROUPING SETS in a LATERAL subquery")
+            raise Unsupported(Reason.LATERAL, "GROUPING SETS in a LATERAL subquery")
         else:
             self.source = grouping.grouped_by_sets(self._builder, self.source, keys, measures, sets)
         if self._tree.args.get("group") is not None:
@@ -209,7 +210,7 @@ class Select:
     def _correlated_keys(self, keys: list[Named]) -> list[Named]:
         """In a subquery that aggregates, what it is compared by becomes a key: one group for each outer value."""
         if self.conditions and self._tree.args.get("group") is None:  # it has a row also for values without rows
-            raise Unsupported("CORRELATED_SUBQUERY", "an aggregate without GROUP BY behind EXISTS or IN")
+            raise Unsupported(Reason.CORRELATED_SUBQUERY, "an aggregate without GROUP BY behind EXISTS or IN")
         kept: list[exp.Expr] = []
         for condition in self.conditions:
             inner, outer = self._equality(condition)
@@ -227,7 +228,7 @@ class Select:
             for a, b in ((plain.left, plain.right), (plain.right, plain.left)):
                 if names_in(a) <= mine and not names_in(b) & mine:
                     return a, b
-        raise Unsupported("CORRELATED_SUBQUERY", "an aggregate related to the query around by more than equality")
+        raise Unsupported(Reason.CORRELATED_SUBQUERY, "an aggregate related to the query around by more than equality")
 
     def _resolve_late(
         self, node: exp.Expr, items: list[Item], first: Callable[[exp.Expr], bool], *, windows: bool = False
@@ -271,7 +272,7 @@ class Select:
         before = set(self.source.columns)
         self.source, values = windows.extract(self._builder, self.source, values, self._kept)
         if self.conditions and set(self.source.columns) != before:
-            raise Unsupported("CORRELATED_SUBQUERY", "a window function in a correlated subquery")
+            raise Unsupported(Reason.CORRELATED_SUBQUERY, "a window function in a correlated subquery")
         if self._qualify is not None:
             self.source = Filter(self.source, values.pop())
         values = self._generate(values)
@@ -283,7 +284,7 @@ class Select:
             return values
         width = sum(1 for v in calls if v.this == calls[0].this)
         if width != len(calls):
-            raise Unsupported("GENERATOR", "two generators in one select list")
+            raise Unsupported(Reason.GENERATOR, "two generators in one select list")
         outputs = tuple(self._builder.fresh() for _ in range(width))
         self.source = Generate(self.source, calls[0].this.copy(), outputs)
         return [column(outputs[v.args["place"]]) if isinstance(v, _GeneratorColumn) else v for v in values]
@@ -297,7 +298,7 @@ class Select:
             return []
         if is_all(order):
             if self._scope.lookup("all") is not None:
-                raise Unsupported("LIMIT", "ORDER BY ALL beside a column called all")
+                raise Unsupported(Reason.LIMIT, "ORDER BY ALL beside a column called all")
             return [(order.expressions[0], place) for place in range(len(visible))]
         keys = []
         for key in order.expressions:
@@ -312,7 +313,7 @@ class Select:
                 items.append(("", self._resolve_late(by, visible, lambda own: False, windows=True)))
             keys.append((key, place))
         if len(items) > len(visible) and self._tree.args.get("distinct") is not None:
-            raise Unsupported("LIMIT", "LIMIT behind an ORDER BY of something that is not selected")
+            raise Unsupported(Reason.LIMIT, "LIMIT behind an ORDER BY of something that is not selected")
         return keys
 
     @property
@@ -329,11 +330,11 @@ class Select:
         distinct = self._tree.args.get("distinct")
         if distinct is not None:
             if distinct.args.get("on"):
-                raise Unsupported("QUERY_FORM", "DISTINCT ON")
+                raise Unsupported(Reason.QUERY_FORM, "DISTINCT ON")
             root = Distinct(root)
         if self._is_limited:
             if self.conditions:
-                raise Unsupported("CORRELATED_SUBQUERY", "LIMIT in a correlated subquery")
+                raise Unsupported(Reason.CORRELATED_SUBQUERY, "LIMIT in a correlated subquery")
             keys = []
             for key, place in order:
                 keys.append(key.copy())
@@ -363,7 +364,7 @@ class Select:
     def _check_local(self, values: list[exp.Expr]) -> None:
         for value in values:
             if not names_in(value) <= set(self.source.columns):
-                raise Unsupported("CORRELATED_SUBQUERY", "a subquery that uses the query around outside its WHERE")
+                raise Unsupported(Reason.CORRELATED_SUBQUERY, "a subquery that uses the query around outside its WHERE")
 
 
 class _GeneratorColumn(exp.Expression):
@@ -384,12 +385,12 @@ def limited(
     """ORDER BY .. LIMIT .. OFFSET as top-k; for each value of the kept columns, if there are any, as row numbers."""
     limit, offset = tree.args.get("limit"), tree.args.get("offset")
     if limit is None or not order:
-        raise Unsupported("LIMIT", "LIMIT without ORDER BY" if limit is not None else "OFFSET without LIMIT")
+        raise Unsupported(Reason.LIMIT, "LIMIT without ORDER BY" if limit is not None else "OFFSET without LIMIT")
     numbers = [
         clause.expression.unnest() if clause is not None else exp.Literal.number(0) for clause in (limit, offset)
     ]
     if any(not isinstance(n, exp.Literal) or not n.is_int for n in numbers):
-        raise Unsupported("LIMIT", "LIMIT of something other than a number")
+        raise Unsupported(Reason.LIMIT, "LIMIT of something other than a number")
     most, skipped = (int(number.this) for number in numbers)
     return TopK(root, tuple(order), most, skipped) if not kept else _numbered(builder, root, order, most, skipped, kept)
 
@@ -429,7 +430,7 @@ def _star_relation(node: exp.Expr, scope: Scope) -> tuple[str | None] | None:
         return (None,)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
         if not scope.has_relation(node.table):
-            raise Unsupported("QUERY_FORM", "a star over a struct")
+            raise Unsupported(Reason.QUERY_FORM, "a star over a struct")
         return (node.table,)
     return None
 
@@ -437,6 +438,6 @@ def _star_relation(node: exp.Expr, scope: Scope) -> tuple[str | None] | None:
 def _expand_star(node: exp.Expr, relation: str | None, scope: Scope) -> list[Item]:
     star = node if isinstance(node, exp.Star) else node.this
     if star.args.get("replace") or star.args.get("rename"):
-        raise Unsupported("QUERY_FORM", "a star with REPLACE or RENAME")
+        raise Unsupported(Reason.QUERY_FORM, "a star with REPLACE or RENAME")
     left_out = {c.name.lower() for c in star.args.get("except_") or ()}
     return [(name, column(internal)) for name, internal in scope.star(relation) if name.lower() not in left_out]

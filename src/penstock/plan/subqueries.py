@@ -45,6 +45,7 @@ from penstock.plan.operators import (
 from penstock.plan.relations import filtered
 from penstock.plan.scope import Scope
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -97,7 +98,7 @@ class Subqueries:
                 return _Subquery("in", node.args["query"], scope, tuple(resolve(p) for p in parts))
             case exp.Subquery():
                 return _Subquery("scalar", node, scope)
-        raise Unsupported("SUBQUERY", f"a subquery with {type(node.parent).__name__.upper()}")
+        raise Unsupported(Reason.SUBQUERY, f"a subquery with {type(node.parent).__name__.upper()}")
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
@@ -156,8 +157,14 @@ class Subqueries:
         conditions = (*(_with_outer(c, mine, self.rewrite) for c in plan.conditions), *more)
         for condition in conditions:
             if not names_in(condition) <= set(source.columns) | mine:
-                raise Unsupported("CORRELATED_SUBQUERY", "a subquery that uses names of a query further out")
-        return SidedJoin(kind, source, plan.root, conditions, self._builder.fresh() if kind == "mark" else None)
+                raise Unsupported(Reason.CORRELATED_SUBQUERY, "a subquery that uses names of a query further out")
+        return SidedJoin(
+            kind=kind,
+            left=source,
+            right=plan.root,
+            conditions=conditions,
+            mark=self._builder.fresh() if kind == "mark" else None,
+        )
 
     # -- EXISTS and IN ------------------------------------------------------------------------------------------------
 
@@ -177,7 +184,7 @@ class Subqueries:
         """The rows that IN compares with, and the equations."""
         plan = self._builder.query(_unwrapped(subquery.tree), self._ctes, subquery.scope)
         if len(plan.outputs) != len(subquery.operands):
-            raise Unsupported("SUBQUERY", "IN with a subquery of several columns")
+            raise Unsupported(Reason.SUBQUERY, "IN with a subquery of several columns")
         operands = [self.rewrite(o) for o in subquery.operands]
         return plan, tuple(
             exp.EQ(this=bracketed(o), expression=column(name)) for o, name in zip(operands, plan.names, strict=True)
@@ -187,7 +194,7 @@ class Subqueries:
         """The rows for which IN is neither true nor false, and the condition. It asks only which values are NULL."""
         plan, _ = self._compared(subquery)
         if len(plan.outputs) > 1:
-            raise Unsupported("SUBQUERY", "NOT IN with several columns")
+            raise Unsupported(Reason.SUBQUERY, "NOT IN with several columns")
         carried = [n for n in plan.root.columns if n not in plan.names]
         missing = self._builder.fresh()
         is_null = exp.Is(this=column(plan.names[0]), expression=exp.Null())
@@ -219,7 +226,7 @@ class Subqueries:
                 for node in [c for c in wrapped.find_all(exp.Column) if c.name == name]:
                     node.replace(exp.Coalesce(this=column(name), expressions=[exp.Literal.number(0)]))
             elif called not in _NULL_OF_NOTHING:
-                raise Unsupported("SCALAR_SUBQUERY", f"{called.upper()} in a correlated subquery")
+                raise Unsupported(Reason.SCALAR_SUBQUERY, f"{called.upper()} in a correlated subquery")
         return joined, wrapped.this
 
     def _single(self, source: Operator, tree: exp.Expr, subquery: _Subquery) -> tuple[Operator, exp.Expr]:
@@ -229,7 +236,7 @@ class Subqueries:
         while isinstance(top, Project):
             top = top.child
         if not _at_most_one(top) or plan.conditions:
-            raise Unsupported("SCALAR_SUBQUERY", "a scalar subquery that is not a single aggregate")
+            raise Unsupported(Reason.SCALAR_SUBQUERY, "a scalar subquery that is not a single aggregate")
         return self._sided("left", source, Plan(only(plan.root, plan.names), plan.outputs)), column(plan.names[0])
 
     def _grouped(self, source: Operator, select: _Opened, measures: list[Named]) -> tuple[Plan, tuple[exp.Expr, ...]]:
@@ -255,7 +262,7 @@ class Subqueries:
         """For any relation: the distinct values of the query around, joined with the subquery's rows, and grouped."""
         values = {name: self.rewrite(column(name)) for name in outside}
         if any(not names_in(e) <= set(source.columns) for e in values.values()):
-            raise Unsupported("CORRELATED_SUBQUERY", "a subquery that uses names of a query further out")
+            raise Unsupported(Reason.CORRELATED_SUBQUERY, "a subquery that uses names of a query further out")
         copies = {name: self._builder.fresh() for name in outside}
         distinct = Distinct(Project(source, tuple((copies[name], e) for name, e in values.items())))
 
@@ -287,7 +294,7 @@ def _first(root: exp.Expr) -> exp.Expr | None:
         if isinstance(node, exp.Subquery):
             return node
         if isinstance(node, exp.Query):
-            raise Unsupported("SUBQUERY", f"a subquery with {type(node.parent).__name__.upper()}")
+            raise Unsupported(Reason.SUBQUERY, f"a subquery with {type(node.parent).__name__.upper()}")
     return None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from penstock.vocabulary import Reason
+
 
 class Unsupported(Exception):
     """Raised while planning when a construct has no incremental rule. It becomes the view's reason for FULL."""
 
-    def __init__(self, code: str, construct: str):
+    def __init__(self, code: Reason, construct: str):
         super().__init__(f"{construct} ({code})")
         self.code = code
         self.construct = construct
@@ -16,4 +18,4 @@ class NonDeterministic(Unsupported):
     """A function whose value changes by itself. Refused except under policy FULL."""
 
     def __init__(self, function: str):
-        super().__init__("NON_DETERMINISTIC", f"the function {function}")
+        super().__init__(Reason.NON_DETERMINISTIC, f"the function {function}")

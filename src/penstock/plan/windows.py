@@ -14,6 +14,7 @@ from penstock.plan import functions
 from penstock.plan.aggregates import name_of
 from penstock.plan.operators import Named, Operator, Project, Window, column, render
 from penstock.plan.unsupported import Unsupported
+from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
     from penstock.plan.build import Builder
@@ -29,7 +30,7 @@ def inline_named(node: exp.Expr, named: Mapping[str, exp.Window]) -> exp.Expr:
             continue
         definition = named.get(alias.name.lower())
         if definition is None:
-            raise Unsupported("WINDOW_FUNCTION", f"the unknown window {alias.name!r}")
+            raise Unsupported(Reason.WINDOW_FUNCTION, f"the unknown window {alias.name!r}")
         window.set("alias", None)
         for key in ("partition_by", "order", "spec"):
             value = definition.args.get(key)
@@ -91,12 +92,12 @@ def _window(builder: Builder, source: Operator, group: list[Named]) -> Operator:
 def _check(node: exp.Window) -> None:
     name = name_of(node.this)
     if any(isinstance(n, exp.Window) for n in node.this.walk()):
-        raise Unsupported("WINDOW_FUNCTION", "a window function of a window function")
+        raise Unsupported(Reason.WINDOW_FUNCTION, "a window function of a window function")
     if isinstance(node.this, exp.Func) and node.this.find(exp.Distinct):
-        raise Unsupported("WINDOW_FUNCTION", f"{name.upper()}(DISTINCT ..) over a window")
+        raise Unsupported(Reason.WINDOW_FUNCTION, f"{name.upper()}(DISTINCT ..) over a window")
     if name in ("collect_list", "collect_set", "array_agg"):
-        raise Unsupported("WINDOW_FUNCTION", f"{name.upper()} over a window, whose order Spark leaves open")
+        raise Unsupported(Reason.WINDOW_FUNCTION, f"{name.upper()} over a window, whose order Spark leaves open")
     if name in _BY_PLACE and node.args.get("order") is None:
-        raise Unsupported("WINDOW_FUNCTION", f"{name.upper()} over a window without ORDER BY")
+        raise Unsupported(Reason.WINDOW_FUNCTION, f"{name.upper()} over a window without ORDER BY")
     if name not in functions.WINDOW_ONLY | functions.ORDER_FREE | _BY_PLACE:
-        raise Unsupported("WINDOW_FUNCTION", f"the function {name.upper()} over a window")
+        raise Unsupported(Reason.WINDOW_FUNCTION, f"the function {name.upper()} over a window")

@@ -14,6 +14,7 @@ from penstock.sql.intervals import MICROSECONDS, microseconds
 from penstock.sql.lexer import unquote
 from penstock.sql.query import check_query
 from penstock.sql.statements import AFTER_WATERMARK, PERIODICALLY, USUAL, Options, Watermark
+from penstock.vocabulary import Policy
 
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
@@ -28,10 +29,10 @@ _EMIT = "AFTER WATERMARK, ON UPDATE or PERIODICALLY INTERVAL .."
 _CHOICES = {"EMIT": f": choose one of {_EMIT}"}
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Clauses:
     refresh: str | None = None
-    policy: str | None = None
+    policy: Policy | None = None
     initialize: bool = True
     buckets: int | None = None
     options: Options = USUAL
@@ -137,10 +138,10 @@ def _one_of(cursor: Cursor, *words: str) -> str:
     raise cursor.error(f"expected {' or '.join(words)}")
 
 
-def read_policy(cursor: Cursor) -> str:
+def read_policy(cursor: Cursor) -> Policy:
     if cursor.take("INCREMENTAL", "STRICT"):
-        return "INCREMENTAL STRICT"
-    for policy in ("AUTO", "INCREMENTAL", "FULL"):
+        return Policy.INCREMENTAL_STRICT
+    for policy in (Policy.AUTO, Policy.INCREMENTAL, Policy.FULL):
         if cursor.take(policy):
             return policy
     raise cursor.error("expected AUTO, INCREMENTAL, INCREMENTAL STRICT or FULL")

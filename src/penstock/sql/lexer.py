@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 _OPENERS = {"'": "string", '"': "string", "`": "quoted name", "/*": "comment"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Token:
     kind: str
     text: str
@@ -51,7 +51,7 @@ def tokenize(text: str) -> list[Token]:
             raise error_at(text, match.start(), f"this {_OPENERS[opener]} is never closed")
         if piece == ")" and kind == "symbol":
             depth = max(depth - 1, 0)
-        tokens.append(Token(kind, piece, match.start(), match.end(), depth))
+        tokens.append(Token(kind=kind, text=piece, start=match.start(), end=match.end(), depth=depth))
         if piece == "(" and kind == "symbol":
             depth += 1
     return tokens

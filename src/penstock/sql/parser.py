@@ -24,6 +24,7 @@ from penstock.sql.clauses import (
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.query import check_query
+from penstock.vocabulary import Policy
 
 _WRITES: dict[tuple[str, ...], str] = {
     ("INSERT", "INTO", "TABLE"): "INSERT", ("INSERT", "INTO"): "INSERT",
@@ -106,7 +107,9 @@ def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
     if verb in ("INSERT", "UPDATE", "DELETE", "MERGE"):
         refuse_past(cursor.text, end, len(cursor.text), FOR_QUERIES)
     rows = not writes or verb in ("OPTIMIZE", "RESTORE", "VACUUM")
-    return s.TableStatement(cursor.text, verb, name, (start, end), writes, rows)
+    return s.TableStatement(
+        cursor.text, verb=verb, target=name, target_span=(start, end), writes=writes, returns_rows=rows
+    )
 
 
 def _create_table(cursor: Cursor) -> s.Statement:
@@ -131,7 +134,16 @@ def _create_table(cursor: Cursor) -> s.Statement:
             break
         else:
             options.append(_table_option(cursor))
-    return s.CreateTable(cursor.text, name, if_not_exists, columns, " ".join(options), query, location, watermark)
+    return s.CreateTable(
+        cursor.text,
+        name=name,
+        if_not_exists=if_not_exists,
+        columns=columns,
+        options=" ".join(options),
+        query=query,
+        location=location,
+        watermark=watermark,
+    )
 
 
 def _table_option(cursor: Cursor) -> str:
@@ -215,9 +227,11 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     cursor.index = end
     clauses = read_clauses(cursor)
     return s.CreateView(
-        cursor.text[cursor.tokens[begin].start :], name, cursor.text[start:stop], or_replace, if_not_exists, columns,
-        options.comment, options.properties, clauses.refresh or "MANUAL", clauses.policy or "AUTO", clauses.initialize,
-        s.Placement(options.partition, options.cluster, clauses.buckets), clauses.options, clauses.cascade,
+        cursor.text[cursor.tokens[begin].start :], name=name, query=cursor.text[start:stop], or_replace=or_replace,
+        if_not_exists=if_not_exists, columns=columns, comment=options.comment, properties=options.properties,
+        refresh=clauses.refresh or "MANUAL", policy=clauses.policy or Policy.AUTO, initialize=clauses.initialize,
+        placement=s.Placement(options.partition, options.cluster, clauses.buckets), options=clauses.options,
+        cascade=clauses.cascade,
     )  # fmt: skip
 
 
@@ -328,7 +342,14 @@ def _alter_view(cursor: Cursor) -> s.Statement:
         if not clauses.initialize or clauses.buckets:
             raise SqlError(f"ALTER MATERIALIZED VIEW {name} cannot change that. Use CREATE OR REPLACE.")
     changed = clauses.options
-    return s.AlterView(cursor.text, name, clauses.policy, clauses.refresh, changed.consistency, changed.schedule)
+    return s.AlterView(
+        cursor.text,
+        name=name,
+        policy=clauses.policy,
+        refresh=clauses.refresh,
+        consistency=changed.consistency,
+        schedule=changed.schedule,
+    )
 
 
 def _drop_view(cursor: Cursor) -> s.Statement:

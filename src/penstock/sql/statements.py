@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.sql.intervals import described
-
-POLICIES = ("AUTO", "INCREMENTAL", "INCREMENTAL STRICT", "FULL")
+from penstock.vocabulary import Policy
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Query(Reading):
     """SELECT, WITH, VALUES: something that gives rows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableStatement(Statement):
     """A statement that Spark runs on a table: INSERT, UPDATE, DELETE, MERGE, TRUNCATE, OPTIMIZE, RESTORE, ..."""
 
@@ -52,7 +51,7 @@ class TableStatement(Statement):
         return not self.writes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateTable(Statement):
     """CREATE TABLE; ``before`` and ``after`` are the parts of the text around the name, for Spark to run."""
 
@@ -128,7 +127,7 @@ ATOMIC, NONE = "ATOMIC", "NONE"
 ON_UPDATE, AFTER_WATERMARK, PERIODICALLY = "ON UPDATE", "AFTER WATERMARK", "PERIODICALLY"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """What a view says about time and consistency; None where it says nothing. Lengths are in microseconds."""
 
@@ -165,7 +164,7 @@ class Watermark:
         return f"WATERMARK FOR {self.column} AS {self.column} - INTERVAL {described(self.delay)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CreateView(Statement):
     """CREATE MATERIALIZED VIEW with its clauses."""
 
@@ -177,7 +176,7 @@ class CreateView(Statement):
     comment: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     refresh: str = "MANUAL"
-    policy: str = "AUTO"
+    policy: Policy = Policy.AUTO
     initialize: bool = True
     placement: Placement = ANYWHERE
     options: Options = USUAL
@@ -191,10 +190,10 @@ class RefreshView(Statement):
     full: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AlterView(Statement):
     name: str
-    policy: str | None = None
+    policy: Policy | None = None
     refresh: str | None = None
     consistency: str | None = None
     schedule: str | None = None

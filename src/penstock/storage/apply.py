@@ -54,18 +54,19 @@ from penstock.storage.table_rows import (
     live_rows,
 )
 from penstock.storage.view_table import Shape, commit, discard, rows_in, write_files, write_table
+from penstock.vocabulary import Strategy
 
 __all__ = ["Applied", "TableChange", "apply_change", "replace_all"]
 
-Measured = Callable[[], Mapping[str, float]]
+Measured = Callable[[], Mapping[Strategy, float]]
 """By strategy, how many times as long as expected it took the last time; asked only where there is a choice."""
 
 
 @dataclass(frozen=True)
 class Applied:
     version: int
-    strategy: str
-    weighed: Mapping[str, int] | None = None
+    strategy: Strategy
+    weighed: Mapping[Strategy, int] | None = None
     """About how many rows each strategy would have written, where there was a choice."""
 
 
@@ -76,7 +77,7 @@ def apply_change(
     with phase("writing"):
         strategy, plan, adds = _written(spark, before, change, run, off)
     version = _commit(before, adds, plan, node, run)
-    if strategy == "APPEND" and len(before.files) >= FILES_OF_A_TIER - 1:
+    if strategy == Strategy.APPEND and len(before.files) >= FILES_OF_A_TIER - 1:
         with phase("writing"):
             version = compact(spark, Snapshot(before.path, version), change.keys, node=node, run=run)
     return Applied(version, strategy, plan.weighed)
@@ -84,15 +85,15 @@ def apply_change(
 
 def _written(
     spark: SparkOnDemand, before: Snapshot, change: TableChange, run: str, off: Measured
-) -> tuple[str, Patch, list[AddAction]]:
+) -> tuple[Strategy, Patch, list[AddAction]]:
     """Write the files of the cheapest strategy: its name, what becomes of the files that are there, the new ones."""
     if change.deleted == 0:
-        strategy, plan, adds = "APPEND", Patch(), _write(spark, before, [], change, run)
+        strategy, plan, adds = Strategy.APPEND, Patch(), _write(spark, before, [], change, run)
     elif before.rows <= limits.SMALL_TABLE_ROWS or not can_locate(before):
-        strategy, plan = "OVERWRITE", Patch(rewritten=list(before.files))
+        strategy, plan = Strategy.OVERWRITE, Patch(rewritten=list(before.files))
         adds = _write(spark, before, plan.rewritten, change, run)
     elif change.deleted > limits.LOCATED_ROWS:
-        strategy, plan = "REWRITE", Patch(rewritten=touched_files(spark.session(), before, change))
+        strategy, plan = Strategy.REWRITE, Patch(rewritten=touched_files(spark.session(), before, change))
         adds = _write(spark, before, plan.rewritten, change, run)
     else:
         found = change.places if change.places is not None else locate(spark.session(), before, change)
@@ -118,7 +119,7 @@ def replace_all(
             adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, run)
         else:
             adds = write_files(placer.spread(as_spark(rows).frame), before.path, run, placer.placement.partition)
-    return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, run, shape), "OVERWRITE")
+    return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, run, shape), Strategy.OVERWRITE)
 
 
 def _commit(
@@ -134,8 +135,8 @@ def _commit(
 
 
 def _planned(
-    before: Snapshot, change: TableChange, found: Mapping[str, BitMap64], off: Mapping[str, float]
-) -> tuple[str, Patch]:
+    before: Snapshot, change: TableChange, found: Mapping[str, BitMap64], off: Mapping[Strategy, float]
+) -> tuple[Strategy, Patch]:
     """The strategy for a change whose removed rows were found, and what it does to the table's files."""
     touched = [file for file in before.files if file.path in found]
     plan = plan_patch(before.files, before.deleted, found, change.inserted)
@@ -143,9 +144,9 @@ def _planned(
         "touched_rows": _row_count(touched), "touched_files": len(touched), "removed": change.deleted,
         "added": change.inserted, "merged": _row_count(plan.rewritten),
     }  # fmt: skip
-    if cheaper(**sizes, off=off) == "PATCH" and can_patch(before):
-        return "PATCH", replace(plan, weighed=weighed(**sizes))
-    return "REWRITE", Patch(rewritten=touched, weighed=weighed(**sizes))
+    if cheaper(**sizes, off=off) == Strategy.PATCH and can_patch(before):
+        return Strategy.PATCH, replace(plan, weighed=weighed(**sizes))
+    return Strategy.REWRITE, Patch(rewritten=touched, weighed=weighed(**sizes))
 
 
 def _write(

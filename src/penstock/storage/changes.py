@@ -36,18 +36,29 @@ from penstock.storage.change_files import read_locally
 from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, check_files, files_exist, read_commits
 from penstock.storage.reader import read_files, read_places, read_snapshot, schema_of
+from penstock.vocabulary import Word
+
+
+class How(Word):
+    """What a change was read from."""
+
+    NONE = "NONE"
+    APPEND = "APPEND"
+    FEED = "FEED"
+    FILES = "FILES"
+    COMPARE = "COMPARE"
 
 
 @dataclass(frozen=True)
 class Change:
     """The change of a table: how it was read, and its rows; ``rows`` is None when nothing changed."""
 
-    how: str
+    how: How
     rows: Frame | None
     append_only: bool = False
 
 
-NOTHING = Change("NONE", None, append_only=True)
+NOTHING = Change(How.NONE, None, append_only=True)
 
 
 @dataclass(frozen=True)
@@ -105,15 +116,15 @@ def read_change(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns
         added = [str(a["path"]) for a in actions]
         if files_exist(after.path, actions) and (after.plain or set(added) <= {f.path for f in after.files}):
             rows = weighted(read_files(spark.session(), after, added, columns), 1)
-            return Change("APPEND", SparkFrame.of_frame(spark, rows, _size(changing)), append_only=True)
+            return Change(How.APPEND, SparkFrame.of_frame(spark, rows, _size(changing)), append_only=True)
     if _has_feed(before, commits) and _has_short_vectors(changing) and files_exist(after.path, _feed_actions(changing)):
         moved(read=sum(int(a.get("size") or 0) for c in changing for a in (c.changes or _data(c.adds + c.removes))))
         rows = _read_feed(spark, before, after, columns)
-        return Change("FEED", SparkFrame.of_frame(spark, rows, _size(changing)))
+        return Change(How.FEED, SparkFrame.of_frame(spark, rows, _size(changing)))
     return _read_files(spark, before, after, changing, columns)
 
 
-def _local(spark: SparkOnDemand, after: Snapshot, table: pa.Table, how: str) -> Change:
+def _local(spark: SparkOnDemand, after: Snapshot, table: pa.Table, how: How) -> Change:
     """A change that was read on the driver."""
     if not table.num_rows:
         return NOTHING
@@ -123,11 +134,11 @@ def _local(spark: SparkOnDemand, after: Snapshot, table: pa.Table, how: str) -> 
     return Change(how, rows, append_only=int(table.column(WEIGHT).to_numpy().min()) > 0)
 
 
-def _how(before: Snapshot, commits: Sequence[Commit], changing: Sequence[Commit]) -> str:
+def _how(before: Snapshot, commits: Sequence[Commit], changing: Sequence[Commit]) -> How:
     """What a change is read from."""
     if not any(_data(c.removes) for c in changing):
-        return "APPEND"
-    return "FEED" if _has_feed(before, commits) else "FILES"
+        return How.APPEND
+    return How.FEED if _has_feed(before, commits) else How.FILES
 
 
 def _has_feed(before: Snapshot, commits: Sequence[Commit]) -> bool:
@@ -213,7 +224,7 @@ def _read_files(
         weighted(read_files(session, after, [f for f in added if f not in stayed], columns), 1),
         *_read_vectors(session, before, after, stayed, columns),
     ]
-    return Change("FILES", SparkFrame.of_frame(spark, total(parts), _size(changing)))
+    return Change(How.FILES, SparkFrame.of_frame(spark, total(parts), _size(changing)))
 
 
 def _read_vectors(
@@ -236,4 +247,4 @@ def _compare(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns: S
         weighted(read_snapshot(session, before, columns), -1),
         weighted(read_snapshot(session, after, columns), 1),
     )
-    return Change("COMPARE", SparkFrame.of_frame(spark, old.unionAll(new), UNKNOWN))
+    return Change(How.COMPARE, SparkFrame.of_frame(spark, old.unionAll(new), UNKNOWN))

@@ -339,7 +339,7 @@ def version_at(path: str, moment: datetime) -> int:
     return version
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Commit:
     """The actions of one commit that matter to a reader of changes."""
 
@@ -370,12 +370,12 @@ def read_commits(path: str, since: int, until: int) -> list[Commit]:
         actions = [json.loads(line) for line in text.splitlines() if line.strip()]
         commits.append(
             Commit(
-                version,
-                tuple(a["add"] for a in actions if "add" in a),
-                tuple(a["remove"] for a in actions if "remove" in a),
-                tuple(a["cdc"] for a in actions if "cdc" in a),
-                next((a["metaData"] for a in actions if "metaData" in a), None),
-                next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
+                version=version,
+                adds=tuple(a["add"] for a in actions if "add" in a),
+                removes=tuple(a["remove"] for a in actions if "remove" in a),
+                changes=tuple(a["cdc"] for a in actions if "cdc" in a),
+                metadata=next((a["metaData"] for a in actions if "metaData" in a), None),
+                made_at=next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
             )
         )
     return commits

@@ -103,7 +103,7 @@ class _Search:
         for number in range(footer.metadata.num_row_groups):
             group = footer.metadata.row_group(number)
             if self._keys.may_be_in(group):
-                yield _Group(file, footer, number, begin, constants)
+                yield _Group(file=file, footer=footer, number=number, begin=begin, constants=constants)
             begin += group.num_rows
 
     def _group(self, group: _Group) -> pa.Table | None:
@@ -151,7 +151,7 @@ class _Search:
         return rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Group:
     """A row group of a file; ``begin`` rows lie before it. ``constants`` are the keys that all its rows have."""
 

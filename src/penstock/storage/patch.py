@@ -33,6 +33,7 @@ from penstock.storage.reader import read_located
 from penstock.storage.skipping import files_near, widest
 from penstock.storage.table_rows import can_tell
 from penstock.storage.table_rows import gone as gone_rows
+from penstock.vocabulary import Strategy
 
 MOST_TRUSTED = 16 * 1024 * 1024
 """Bytes of files that may hold a row to be removed; in more of them a single column is taken to tell it."""
@@ -44,7 +45,7 @@ Places = Mapping[str, BitMap64]
 """File to the places of rows in it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableChange:
     """A consolidated change of a node's table."""
 
@@ -91,7 +92,7 @@ class Patch:
     """Files whose remaining rows are written again, beside the new ones."""
     emptied: list[DataFile] = field(default_factory=list)
     """Files of which nothing remains."""
-    weighed: Mapping[str, int] | None = None
+    weighed: Mapping[Strategy, int] | None = None
     """About how many rows REWRITE and PATCH would have written, where there was a choice."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.vocabulary import Strategy
+
 _LEAST_SAVED = 0.1
 """Seconds that a patch must spare, to be worth a vector that every later reader looks into."""
 
@@ -13,13 +15,13 @@ _VECTOR_ROWS = 1_000
 _START, _PER_MILLION = 0.05, 1.0
 """Seconds to write anything at all, and per million rows."""
 
-Off = Mapping[str, float]
+Off = Mapping[Strategy, float]
 _AS_SAID: Off = {}
 
 
 def cheaper(
     *, touched_rows: int, touched_files: int, removed: int, added: int, merged: int = 0, off: Off = _AS_SAID
-) -> str:
+) -> Strategy:
     """REWRITE or PATCH: whether the files that hold removed rows are worth being written again.
 
     ``off`` says how many times as long as expected the last write of either kind took, where there was one.
@@ -35,8 +37,10 @@ def cheaper(
     'REWRITE'
     """
     rows = weighed(touched_rows=touched_rows, touched_files=touched_files, removed=removed, added=added, merged=merged)
-    rewriting, patching = (seconds_to_write(rows[way]) * off.get(way, 1.0) for way in ("REWRITE", "PATCH"))
-    return "PATCH" if rewriting - patching >= _LEAST_SAVED and patching < rewriting / 2 else "REWRITE"
+    rewriting, patching = (
+        seconds_to_write(rows[way]) * off.get(way, 1.0) for way in (Strategy.REWRITE, Strategy.PATCH)
+    )
+    return Strategy.PATCH if rewriting - patching >= _LEAST_SAVED and patching < rewriting / 2 else Strategy.REWRITE
 
 
 def seconds_to_write(rows: int) -> float:
@@ -44,6 +48,9 @@ def seconds_to_write(rows: int) -> float:
     return _START + rows * _PER_MILLION / 1e6
 
 
-def weighed(*, touched_rows: int, touched_files: int, removed: int, added: int, merged: int = 0) -> dict[str, int]:
+def weighed(*, touched_rows: int, touched_files: int, removed: int, added: int, merged: int = 0) -> dict[Strategy, int]:
     """About how many rows either way would write; ``merged`` are those of files that a patch rewrites on the way."""
-    return {"REWRITE": touched_rows - removed + added, "PATCH": removed + added + merged + touched_files * _VECTOR_ROWS}
+    return {
+        Strategy.REWRITE: touched_rows - removed + added,
+        Strategy.PATCH: removed + added + merged + touched_files * _VECTOR_ROWS,
+    }

@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame
 from penstock import points
 from penstock.errors import PenstockError, WarehouseError
 from penstock.frames.clock import moved
+from penstock.frames.spark.problems import SPARK_PROBLEMS
 from penstock.sql.statements import ANYWHERE, Placement
 from penstock.storage.deletion_vectors import describe, file_name, unique_id
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, partition_of, table_uri
@@ -101,7 +102,7 @@ def write_files(frame: DataFrame, path: str, run: str, partition: Sequence[str] 
     writer = writer.option("parquet.block.size", _GROUP_BYTES)
     try:
         writer.parquet(f"{path}/{folder}")
-    except Exception:
+    except SPARK_PROBLEMS:
         _delete_folder(path, folder)
         raise
     adds = _added(path, folder)

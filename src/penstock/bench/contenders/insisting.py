@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from penstock.bench.contenders.contender import Contender
 from penstock.bench.measure import ALWAYS, FULL
 from penstock.errors import InternalError
+from penstock.vocabulary import Policy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +29,7 @@ class Insisting(Contender):
 
     def prepare(self) -> None:
         for view, query in self.stage.views.items():
-            self.stage.database.create_view(_twin(view), query, policy="INCREMENTAL")
+            self.stage.database.create_view(_twin(view), query, policy=Policy.INCREMENTAL)
 
     def refuses(self, views: Sequence[str]) -> str | None:
         return next((self._given_up[view] for view in views if view in self._given_up), None)

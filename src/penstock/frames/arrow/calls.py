@@ -39,7 +39,7 @@ _SAID = (*_OPERANDS, "expressions", "big_int", "nulls_excluded")
 CALLS = (*_NAMES, exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Call:
     """A function and what it is called with. ``where``: the condition that a row must fulfil to count."""
 
@@ -75,7 +75,7 @@ def call_of(node: exp.Expr) -> Call:
         name, (arguments, distinct) = _name_of(node), _arguments_of(node)
     if nulls is not None and name not in _BY_PLACE:
         raise NotHere
-    return Call(name, arguments, distinct, nulls is exp.IgnoreNulls, where)
+    return Call(name=name, arguments=arguments, distinct=distinct, ignores_nulls=nulls is exp.IgnoreNulls, where=where)
 
 
 def _name_of(node: exp.Expr) -> str:

@@ -25,7 +25,7 @@ _FURTHEST = 2**62
 """Times and days beyond which nothing is added here; Spark knows none of them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sequence:
     """Rows by partition, in the order of each: the row at each place, and from where to where partition and peers go.
 
@@ -50,7 +50,8 @@ class Sequence:
         places = np.lexsort((by, group))
         parted = _begins(group[places])
         apart = parted | _begins(by[places])
-        return cls(places, *_spans(parted), *_spans(apart), order is not None)
+        (begin, end), (first, after) = _spans(parted), _spans(apart)
+        return cls(rows=places, begin=begin, end=end, first_peer=first, after_peers=after, ordered=order is not None)
 
     @property
     def count(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
@@ -15,7 +16,7 @@ from penstock.frames.arrow.groups import whole
 from penstock.frames.frame import NotHere
 from penstock.frames.sizes import Size
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.interpreted import running
+from penstock.frames.spark.interpreted import in_turn
 from penstock.frames.spark.problems import SPARK_PROBLEMS
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, fits_arrow, nullable, to_arrow_schema
@@ -52,7 +53,7 @@ def survives(schema: StructType) -> bool:
     """Whether Arrow's types say all that Spark's do: not of a collated text, for one."""
     try:
         return fits_arrow(schema) and spark_schema(to_arrow_schema(schema, timezone="UTC")) == schema
-    except Exception:  # a type that Arrow does not have
+    except PySparkException:  # a type that Arrow does not have
         return False
 
 
@@ -66,7 +67,7 @@ def asked_of_spark(spark: SparkOnDemand, rows: pa.Table, nodes: Sequence[exp.Exp
     if not rows.num_rows:
         return [pa.nulls(0, field.type) for field in to_arrow_schema(asked.schema, timezone="UTC")][1:]
     try:
-        with running(spark.session(), interpreted=asked.size.not_compiled):
+        with in_turn(spark.session(), interpreted=asked.size.not_compiled):
             found = collected(asked.frame).sort_by(_AT)
     except SPARK_PROBLEMS:  # a condition that comes later may spare some rows the error
         raise NotHere from None

@@ -22,7 +22,7 @@ from penstock.frames.mismatch import raising
 from penstock.frames.names import WEIGHT
 from penstock.frames.sizes import Size
 from penstock.frames.spark.dataframes import has_order, identity, identity_of, is_special, sql_over
-from penstock.frames.spark.interpreted import running
+from penstock.frames.spark.interpreted import in_turn
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, nullable
 from penstock.plan.operators import render
@@ -92,7 +92,7 @@ class SparkFrame:
         return None
 
     def arrow(self) -> pa.Table:
-        with phase("computing"), running(self._spark.session(), interpreted=self.size.not_compiled):
+        with phase("computing"), in_turn(self._spark.session(), interpreted=self.size.not_compiled):
             return collected(self.frame)
 
     # -- steps --------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def _turns_of(spark: SparkSession) -> _Turns:
 
 
 @contextmanager
-def running(spark: SparkSession, *, interpreted: bool) -> Iterator[None]:
+def in_turn(spark: SparkSession, *, interpreted: bool) -> Iterator[None]:
     """While a query runs. It must not begin another one of the other kind."""
     turns = _turns_of(spark)
     turns.begin(spark, interpreted)

@@ -36,7 +36,7 @@ _SECOND = 10**6
 _DAY = 86_400 * _SECOND
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Zone:
     """When the clock of a zone was changed, what it shows then at most, and how far it is ahead of UTC, in between."""
 
@@ -73,11 +73,11 @@ def zone(name: str) -> Zone:
     """A zone by its name; raises ``NotHere`` if it is not known well."""
     none = np.array([], np.int64)
     if name in _UTC:
-        return Zone(none, none, np.array([0]), -(2**63), 2**63 - 1)
+        return Zone(changes=none, shown=none, ahead=np.array([0]), first=-(2**63), last=2**63 - 1)
     fixed = _FIXED.fullmatch(name)
     if fixed:
         ahead = (int(fixed[2]) * 60 + int(fixed[3])) * 60 * _SECOND * (1 if fixed[1] == "+" else -1)
-        return Zone(none, none, np.array([ahead]), -(2**62), 2**62)
+        return Zone(changes=none, shown=none, ahead=np.array([ahead]), first=-(2**62), last=2**62)
     if name not in STEADY:
         raise NotHere
     return _steady(_ahead(name))
@@ -98,7 +98,7 @@ def _steady(info: ZoneInfo) -> Zone:
     at = [_micros(change) for change in changes]
     shown = [time + max(ahead[i], ahead[i + 1]) for i, time in enumerate(at)]
     changed, shows, offset = (np.array(found, np.int64) for found in (at, shown, ahead))
-    return Zone(changed, shows, offset, _micros(_FIRST) + _DAY, _micros(_LAST) - _DAY)
+    return Zone(changes=changed, shown=shows, ahead=offset, first=_micros(_FIRST) + _DAY, last=_micros(_LAST) - _DAY)
 
 
 def _change(info: ZoneInfo, before: datetime, after: datetime) -> datetime:
