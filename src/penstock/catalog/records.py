@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from penstock.errors import AlreadyExistsError, NotFoundError, nearest
@@ -156,10 +157,30 @@ class World:
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
-        return Dag({**dict.fromkeys(self.tables, ()), **{key: view.reads for key, view in self.views.items()}})
+        return self._views_graph
 
     def nodes_graph(self) -> Dag:
         """Tables and nodes, as they are maintained."""
+        return self._nodes_graph
+
+    def owners(self, node: str) -> list[ViewRecord]:
+        """The views that a node belongs to."""
+        return self._owners.get(node, [])
+
+    @cached_property
+    def _owners(self) -> dict[str, list[ViewRecord]]:
+        found: dict[str, list[ViewRecord]] = {}
+        for view in self.views.values():
+            for node in view.nodes:
+                found.setdefault(node, []).append(view)
+        return found
+
+    @cached_property
+    def _views_graph(self) -> Dag:
+        return Dag({**dict.fromkeys(self.tables, ()), **{key: view.reads for key, view in self.views.items()}})
+
+    @cached_property
+    def _nodes_graph(self) -> Dag:
         return Dag({**dict.fromkeys(self.tables, ()), **{name: node.inputs for name, node in self.nodes.items()}})
 
     def same_definitions(self, other: World, nodes: Iterable[str]) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -12,6 +13,7 @@ from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
 from penstock.engine.consistency import hold_back, not_due, together
 from penstock.engine.past import Past
+from penstock.engine.planning import SEAL
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import FAILED, SUCCEEDED, Report, ViewReport
 from penstock.engine.session import Spark
@@ -118,6 +120,7 @@ class Engine:
             scope |= renewal.definitions.keys()
             nodes = with_upstream(amended, scope)
             require(leases, held, nodes)
+            self._seal(amended, renewal.sealed, leases.fence)
             periodic = any(view.options.every is not None for view in amended.views.values())
             asked = full or replayed or not periodic
             request = Request(
@@ -141,6 +144,13 @@ class Engine:
                 done = {report.name.lower() for report in reports if report.status == SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 return self._publish(result, reports, current, started, leases.fence), current
+
+    def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
+        """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""
+        nodes = {key: {**world.nodes[key].details, SEAL: told} for key, told in sealed.items() if key in fence.nodes}
+        if nodes:
+            with suppress(LeaseLostError):  # which is told when there is something to publish
+                self._work.catalog.set_details(nodes, fence)
 
     def _publish(
         self, result: Result, reports: list[ViewReport], before: World, started: datetime, fence: Fence

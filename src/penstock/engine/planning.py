@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
 
-from penstock.catalog import ViewRecord, World
+import sqlglot
+
+from penstock import plan as planner
+from penstock import sql as reader
+from penstock.catalog import NodeRecord, ViewRecord, World
 from penstock.frames.settings import USUAL, Settings
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.lateness import Lateness, without_late_rows
@@ -42,6 +49,34 @@ def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
     lateness = tuple(Lateness(*late) for late in own.get("lateness", ()))
     names, settings = [name for name, _, _ in view.columns], Settings.recorded(own)
     return plan_nodes(emitted_by(view), view.key, names, schemas, lateness, settings, own.get("renamed"))
+
+
+SEAL = "seal"
+"""Among the details of a view's own node: the ``seal`` of the view when its plan was made, or found to be the same."""
+
+
+def seal(view: ViewRecord, nodes: Sequence[NodeRecord]) -> str:
+    """What a view's plan is made from, who makes it, and what came of it: with the same seal the plan is the same.
+
+    So a process that has not planned a view yet need not, only to learn that nothing has changed. ``nodes`` are the
+    view's, its own last.
+    """
+    own = nodes[-1].details
+    told = [own.get(name) for name in ("schemas", "lateness", "settings", "renamed")]
+    names, made = [name for name, _, _ in view.columns], [(node.name, node.fingerprint) for node in nodes]
+    text = json.dumps([_planner(), view.key, view.query, view.options.emit, names, told, made])
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+@cache
+def _planner() -> str:
+    """The code that reads and plans queries. A version's number would not do: it stays the same while we work on it."""
+    told = sha256(sqlglot.__version__.encode())
+    for package in (reader, planner):
+        for file in sorted(Path(package.__path__[0]).glob("*.py")):
+            told.update(file.read_bytes())
+    told.update(Path(__file__).read_bytes())
+    return told.hexdigest()
 
 
 @lru_cache(maxsize=5_000)  # more than a large graph has: beyond it every refresh would plan all views anew
