@@ -26,6 +26,7 @@ from penstock.plan.operators import (
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import parse_query
 from penstock.sql.statements import AFTER_WATERMARK, Options
+from penstock.sql.trees import unplaced
 
 
 def plan_nodes(
@@ -89,7 +90,9 @@ def _planned(
     settings: Settings,
     renamed: tuple[tuple[str, str], ...],
 ) -> tuple[NodePlan, ...]:
-    plan = build(parse_query(query), dict(schemas))
+    tree = parse_query(query)
+    unplaced(tree)
+    plan = build(tree, dict(schemas))
     gates, plan = without_late_rows(plan, lateness)
     plan = replace(plan, root=_with_ended(plan.root))
     if len(plan.outputs) != len(names):

@@ -142,6 +142,10 @@ class Snapshot:
         return None if found is None else str(found)
 
     @cached_property
+    def writer_version(self) -> int:
+        return int(self._table.protocol().min_writer_version)
+
+    @cached_property
     def writer_features(self) -> frozenset[str]:
         return frozenset(self._table.protocol().writer_features or ())
 
