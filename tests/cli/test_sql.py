@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+import sqlglot
 from command import Run
 
 import penstock
@@ -124,3 +126,22 @@ def test_a_failed_view_is_told_and_the_others_are_refreshed(run: Run, db: pensto
     by_statement = run("sql", "REFRESH MATERIALIZED VIEW numbers", "-w", warehouse)
     assert by_statement.exit_code == 1
     assert by_statement.stderr.startswith("error: view 'numbers' failed to refresh: [CAST_INVALID_INPUT]")
+
+
+def test_creating_views_by_a_script_parses_each_text_once(
+    run: Run, db: penstock.Database, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though every statement is read before the first one runs."""
+    db.sql("CREATE TABLE parsed (id INT)")
+    queries = [f"SELECT id + {number} AS counted FROM parsed" for number in (91, 92)]
+    texts: list[str] = []
+    parse = sqlglot.parse
+
+    def counted(text: str, *arguments: object, **options: object) -> object:
+        texts.append(text)
+        return parse(text, *arguments, **options)
+
+    monkeypatch.setattr(sqlglot, "parse", counted)
+    script = "; ".join(f"CREATE MATERIALIZED VIEW v{i} AS {text}" for i, text in enumerate(queries))
+    assert run("sql", script, "-w", warehouse).exit_code == 0
+    assert [text for text in texts if any(query in text for query in queries)] == queries

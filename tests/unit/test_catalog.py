@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import event, text, update
 
 from penstock.catalog import (
     Catalog,
@@ -361,3 +361,30 @@ def test_names_that_are_unknown(catalog: Catalog) -> None:
         world.view_key("orders")
     with pytest.raises(NotFoundError, match="no materialized view 'x'"):
         world.view_key("x")
+
+
+def test_an_epoch_of_many_nodes_takes_as_many_statements_as_one_of_few(catalog: Catalog) -> None:
+    catalog.add_table(table("t"))
+    names = [f"v{i}" for i in range(12)]
+    for name in names:
+        put(catalog, view(name, "t"), [node(name, "t")])
+    counted: list[int] = []
+
+    def publish(nodes: list[str], version: int) -> None:
+        statements: list[object] = []
+        event.listen(catalog._engine, "before_cursor_execute", lambda *about: statements.append(about))
+        frontiers = {name: {"t": Frontier(version, "id", True), "u": Frontier(1, "id", False)} for name in nodes}
+        history = [done(name) for name in nodes]
+        catalog.publish(
+            Publication(
+                versions=dict.fromkeys(nodes, version), frontiers=frontiers, sources={"t": version}, history=history
+            )
+        )
+        counted.append(len(statements))
+
+    publish(names[:2], 4)
+    publish(names, 5)
+    assert counted[0] == counted[1]
+    world = catalog.world()
+    assert {world.nodes[name].version for name in names} == {5}
+    assert all(world.frontiers[name]["t"].version == 5 and len(world.frontiers[name]) == 2 for name in names)

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.errors import SourceError
-from penstock.storage import delta_log
+from penstock.errors import PenstockError, SourceError
+from penstock.sql.statements import ANYWHERE
+from penstock.storage import delta_log, view_table
 from penstock.storage.delta_log import HistoryGone, snapshot_of
 from penstock.storage.file_cache import FILES
+from penstock.storage.view_table import Shape, commit, create_table, write_table
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +114,39 @@ def test_nothing_is_kept_where_there_is_no_room(tmp_path: Path) -> None:
     write(tmp_path, 1)
     FILES.allow(0)
     assert snapshot_of(str(tmp_path)) is not snapshot_of(str(tmp_path))
+
+
+def test_the_id_of_a_table_of_ours_is_told_without_opening_it(tmp_path: Path, opens: list[int | None]) -> None:
+    path, schema = str(tmp_path / "t"), '{"type":"struct","fields":[]}'
+    one, two = (schema.replace("[]", f'[{{"name":"{n}","type":"long","nullable":true,"metadata":{{}}}}]') for n in "ab")
+    create_table(path, one, "t", ANYWHERE)
+    made = DeltaTable(path).metadata().id
+    assert (snapshot_of(path, 0).first_id, opens) == (made, [])
+    commit(snapshot_of(path), [], [], {}, node="t", run="r", shape=Shape.of(two, ANYWHERE))
+    assert DeltaTable(path).metadata().id == snapshot_of(path, 1).first_id == made
+    DeltaTable(path).create_checkpoint()
+    (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").unlink()
+    assert snapshot_of(path, 1).first_id == made, "the first commit is gone, and the log is read"
+
+
+def test_a_commit_of_files_opens_nothing_and_fails_if_another_was_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "t")
+    create_table(
+        path, '{"type":"struct","fields":[{"name":"n","type":"long","nullable":true,"metadata":{}}]}', "t", ANYWHERE
+    )
+    before = snapshot_of(path)
+    assert before.files == ()
+    refused: Any = None
+    monkeypatch.setattr(view_table, "DeltaTable", refused)
+    first = commit(before, write_table(pa.table({"n": [1, 2]}), path, "a"), [], {}, node="t", run="a")
+    filled = snapshot_of(path, first)
+    adds = write_table(pa.table({"n": [3]}), path, "b")
+    second = commit(filled, adds, filled.files, {}, node="t", run="b")
+    assert DeltaTable(path).to_pyarrow_table().to_pydict() == {"n": [3]}
+    assert DeltaTable(path, version=first).to_pyarrow_table().to_pydict() == {"n": [1, 2]}
+    assert second == DeltaTable(path).version() == 2
+    assert DeltaTable(path).history(1)[0]["penstock.run"] == "b"
+    with pytest.raises(PenstockError, match="changed by another writer"):
+        commit(filled, adds, filled.files, {}, node="t", run="c")

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, and_, delete, func, insert, make_url, select, update
+from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, func, insert, make_url, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
@@ -227,6 +227,13 @@ class Catalog:
     def set_options(self, key: str, options: Options) -> None:
         with self.transaction(writes=True) as connection:
             connection.execute(update(t.views).where(t.views.c.key == key).values(options=asdict(options)))
+
+    def set_details(self, details: Mapping[str, NodeDetails], fence: Fence) -> None:
+        """Change what is noted with nodes; whoever does has leases on them."""
+        with self.transaction(writes=True) as connection:
+            check_fence(connection, fence)
+            changed = update(t.nodes).where(t.nodes.c.name == bindparam("node")).values(details=bindparam("noted"))
+            connection.execute(changed, [{"node": name, "noted": noted.to_json()} for name, noted in details.items()])
 
     def set_watermark(self, key: str, watermark: Watermark | None, floor: int | None = None) -> bool:
         """Give a table a watermark, or take it away; what it was advanced to by hand stays.

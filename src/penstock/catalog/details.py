@@ -50,6 +50,8 @@ class NodeDetails:
     placement: Placement = ANYWHERE
     settings: Mapping[str, str] = field(default_factory=dict)
     """Those that the view was made under, as far as they are not the usual ones."""
+    seal: str | None = None
+    """Of a view's own node: of what and by whom the view was planned. See ``engine.planning``."""
     other: Mapping[str, Any] = field(default_factory=dict)
     """What is known to another version only."""
 
@@ -63,7 +65,7 @@ class NodeDetails:
         """What is kept; a node that is recomputed has a reason, and one that is maintained has the rest."""
         either = _MAINTAINED if self.incremental else _RECOMPUTED
         said = {name: getattr(self, name) for name in (*_ALWAYS, *either)}
-        said |= {name: getattr(self, name) for name in ("renamed", "settings") if getattr(self, name)}
+        said |= {name: getattr(self, name) for name in ("renamed", "settings", "seal") if getattr(self, name)}
         said |= {"placement": asdict(self.placement)} if self.placement != ANYWHERE else {}
         return {**said, **self.other}
 

@@ -6,17 +6,18 @@ that can be seen never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import settle
 from penstock.catalog.records import (
     Definition,
     Fence,
+    Frontier,
     HistoryRecord,
     Identity,
     Mark,
@@ -40,13 +41,8 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
     mended = publication.mended & publication.versions.keys()
     if mended:
         connection.execute(delete(t.frontiers).where(t.frontiers.c.relation.in_(mended)))
-    for node, version in publication.versions.items():
-        connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
-        connection.execute(insert(t.node_versions).values(epoch=epoch, node=node, version=version))
-    for node, frontier in publication.frontiers.items():
-        connection.execute(delete(t.frontiers).where(t.frontiers.c.node == node))
-        for relation, consumed in frontier.items():
-            connection.execute(insert(t.frontiers).values(node=node, relation=relation, **asdict(consumed)))
+    _put_versions(connection, epoch, publication.versions)
+    _put_frontiers(connection, publication.frontiers)
     for source, version in publication.sources.items():
         read = _further(connection, source, version, publication.identities.get(source))
         connection.execute(insert(t.source_versions).values(epoch=epoch, source=source, **read))
@@ -60,6 +56,28 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
     return epoch
 
 
+def _put_versions(connection: Connection, epoch: int, versions: Mapping[str, int]) -> None:
+    """Two statements for all nodes: each has a cost of its own, and of rows there may be many."""
+    if versions:
+        reached = update(t.nodes).where(t.nodes.c.name == bindparam("node")).values(version=bindparam("reached"))
+        connection.execute(reached, [{"node": node, "reached": version} for node, version in versions.items()])
+        rows = [{"epoch": epoch, "node": node, "version": version} for node, version in versions.items()]
+        connection.execute(insert(t.node_versions), rows)
+
+
+def _put_frontiers(connection: Connection, frontiers: Mapping[str, Mapping[str, Frontier]]) -> None:
+    rows = [
+        {"node": node, "relation": relation, **vars(consumed)}
+        for node, frontier in frontiers.items()
+        for relation, consumed in frontier.items()
+    ]
+    if frontiers:
+        stale = delete(t.frontiers).where(t.frontiers.c.node == bindparam("of"))
+        connection.execute(stale, [{"of": node} for node in frontiers])
+    if rows:
+        connection.execute(insert(t.frontiers), rows)
+
+
 def remember(connection: Connection, history: Iterable[HistoryRecord]) -> None:
     """Keep what refreshes did, and the alerts that come of it."""
     done = list(history)
@@ -71,6 +89,9 @@ def remember(connection: Connection, history: Iterable[HistoryRecord]) -> None:
 def check_fence(connection: Connection, fence: Fence | None) -> None:
     """Whether every lease is still its owner's. What a clock says of it does not matter."""
     if fence is None:
+        return
+    owned = select(func.count()).select_from(t.leases).where(t.leases.c.owner == fence.owner)
+    if connection.execute(owned).scalar() == len(fence.nodes):  # an owner has no leases but those behind its fence
         return
     mine = set(connection.execute(select(t.leases.c.node).where(t.leases.c.owner == fence.owner)).scalars())
     lost = sorted(fence.nodes - mine)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from penstock.catalog.details import NodeDetails
@@ -74,8 +75,11 @@ class NodeRecord:
     """The published version of the node's Delta table; None before the first refresh."""
 
     def same_definition(self, other: NodeRecord | None) -> bool:
-        """Whether it is the same node, wherever its table has come to."""
-        return other is not None and replace(self, version=other.version) == other
+        """Whether it is the same node, wherever its table has come to and whoever has planned it."""
+        if other is None:
+            return False
+        details = replace(self.details, seal=other.details.seal)
+        return replace(self, version=other.version, details=details) == other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,10 +161,30 @@ class World:
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
-        return Dag({**dict.fromkeys(self.tables, ()), **{key: view.reads for key, view in self.views.items()}})
+        return self._views_graph
 
     def nodes_graph(self) -> Dag:
         """Tables and nodes, as they are maintained."""
+        return self._nodes_graph
+
+    def owners(self, node: str) -> list[ViewRecord]:
+        """The views that a node belongs to."""
+        return self._owners.get(node, [])
+
+    @cached_property
+    def _owners(self) -> dict[str, list[ViewRecord]]:
+        found: dict[str, list[ViewRecord]] = {}
+        for view in self.views.values():
+            for node in view.nodes:
+                found.setdefault(node, []).append(view)
+        return found
+
+    @cached_property
+    def _views_graph(self) -> Dag:
+        return Dag({**dict.fromkeys(self.tables, ()), **{key: view.reads for key, view in self.views.items()}})
+
+    @cached_property
+    def _nodes_graph(self) -> Dag:
         return Dag({**dict.fromkeys(self.tables, ()), **{name: node.inputs for name, node in self.nodes.items()}})
 
     def same_definitions(self, other: World, nodes: Iterable[str]) -> bool:

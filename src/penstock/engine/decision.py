@@ -56,7 +56,7 @@ class Decision:
             after = self._relations[name].after
             assert after is not None
             known = frontier.get(name)
-            if known is None or known.table_id != after.table_id or known.version > after.version:
+            if known is None or known.table_id != self._id_of(name, after) or known.version > after.version:
                 return step(Action.REINITIALIZE, Reason.SOURCE_REPLACED)
             if known.fingerprint is not None:
                 found = after.fingerprint(known.version)
@@ -77,6 +77,10 @@ class Decision:
         chosen = step(Action.INCREMENTAL, Reason.CHANGED)
         self.weighing.weigh(chosen)
         return chosen
+
+    def _id_of(self, name: str, after: Snapshot) -> str:
+        """What tells a table from another in its place. Of our own it is told without opening them."""
+        return after.table_id if name in self._world.tables else after.first_id
 
     def watermark(self, relation: str, node: NodeRecord) -> int | None:
         """How far event time has come in an input of a node, after this epoch."""
@@ -119,6 +123,6 @@ class Decision:
         return self._plans[node.name]
 
     def _planned(self, node: NodeRecord) -> Maintained:
-        owners = [view for view in self._world.views.values() if node.name in view.nodes]
+        owners = self._world.owners(node.name)
         found = (plan for view in owners for plan in plans_of(self._world, view) if plan.name == node.name)
         return maintained_node(next(found), node.details.types)

@@ -17,7 +17,7 @@ from pyspark.sql.types import NullType, StructField, StructType
 
 from penstock.catalog import Definition, NodeDetails, NodeRecord, ViewRecord, World
 from penstock.engine.faithful import has_zoneless_windows, is_faithful
-from penstock.engine.planning import emitted, plan_nodes
+from penstock.engine.planning import emitted, plan_nodes, seal
 from penstock.engine.properties import delta_properties
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
@@ -81,7 +81,8 @@ def define(
         reason_code=problem.code if problem else None, reason=problem.construct if problem else None,
         created_at=datetime.now(timezone.utc), options=statement.options,
     )  # fmt: skip
-    return Definition(view, nodes, replaces=view.key in world.views)
+    own = replace(nodes[-1], details=replace(nodes[-1].details, seal=seal(view, nodes)))
+    return Definition(view, (*nodes[:-1], own), replaces=view.key in world.views)
 
 
 def statement_of(world: World, view: ViewRecord) -> CreateView:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -119,6 +120,7 @@ class Engine:
             scope |= renewal.definitions.keys()
             nodes = with_upstream(amended, scope)
             require(leases, held, nodes)
+            self._seal(amended, renewal.sealed, leases.fence)
             periodic = any(view.options.every is not None for view in amended.views.values())
             asked = full or replayed or not periodic
             request = Request(
@@ -142,6 +144,14 @@ class Engine:
                 done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 return self._publish(result, reports, current, started, leases.fence), current
+
+    def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
+        """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""
+        mine = {key: told for key, told in sealed.items() if key in fence.nodes}
+        nodes = {key: replace(world.nodes[key].details, seal=told) for key, told in mine.items()}
+        if nodes:
+            with suppress(LeaseLostError):  # which is told when there is something to publish
+                self._work.catalog.set_details(nodes, fence)
 
     def _publish(
         self, result: Result, reports: list[ViewReport], before: World, started: datetime, fence: Fence

@@ -81,9 +81,10 @@ class Epoch:
         result = Result()
         wanted = set(request.nodes)
         graph = {name: [i for i in self._world.nodes[name].inputs if i in wanted] for name in request.nodes}
+        numbers = {name: number for number, name in enumerate(request.nodes, 1)}
 
         def begin(name: str) -> Piece | None:
-            told(self._said(name, request.nodes.index(name) + 1, len(request.nodes)))
+            told(self._said(name, numbers[name], len(request.nodes)))
             return self._begin(name, request, result)
 
         try:
@@ -105,7 +106,7 @@ class Epoch:
     def _said(self, name: str, number: int, count: int) -> str:
         """What is being done, in words: a hidden node is a step on the way to its view."""
         node = self._world.nodes[name]
-        view = next((view.name for view in self._world.views.values() if name in view.nodes), name)
+        view = next((view.name for view in self._world.owners(name)), name)
         step = f", step {number} of {count}" if count > 1 else ""
         return f"{'filling' if node.version is None else 'refreshing'} {view}{step}"
 
@@ -394,7 +395,7 @@ class Epoch:
             after = self._relations[read].after
             assert after is not None
             if read not in frontier:
-                frontier[read] = Frontier(after.version, after.table_id, True)
+                frontier[read] = Frontier(after.version, after.first_id, True)
         if frontier != self._world.frontiers.get(name):
             result.publication.frontiers[name] = frontier
         if step.applied is not None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
 
-from penstock.catalog import ViewRecord, World
+import sqlglot
+
+from penstock import plan as planner
+from penstock import sql as reader
+from penstock.catalog import NodeRecord, ViewRecord, World
 from penstock.frames.settings import USUAL, Settings
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.lateness import Lateness, without_late_rows
@@ -19,6 +26,7 @@ from penstock.plan.operators import (
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import parse_query
 from penstock.sql.statements import AFTER_WATERMARK, Options
+from penstock.sql.trees import unplaced
 from penstock.vocabulary import Reason
 
 
@@ -44,6 +52,30 @@ def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
     return plan_nodes(emitted_by(view), view.key, names, own.schemas, lateness, settings, own.renamed)
 
 
+def seal(view: ViewRecord, nodes: Sequence[NodeRecord]) -> str:
+    """What a view's plan is made from, who makes it, and what came of it: with the same seal the plan is the same.
+
+    So a process that has not planned a view yet need not, only to learn that nothing has changed. ``nodes`` are the
+    view's, its own last.
+    """
+    own = nodes[-1].details
+    told = [own.schemas, own.lateness, own.settings, own.renamed]
+    names, made = [name for name, _, _ in view.columns], [(node.name, node.fingerprint) for node in nodes]
+    text = json.dumps([_planner(), view.key, view.query, view.options.emit, names, told, made], default=dict)
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+@cache
+def _planner() -> str:
+    """The code that reads and plans queries. A version's number would not do: it stays the same while we work on it."""
+    told = sha256(sqlglot.__version__.encode())
+    for package in (reader, planner):
+        for file in sorted(Path(package.__path__[0]).glob("*.py")):
+            told.update(file.read_bytes())
+    told.update(Path(__file__).read_bytes())
+    return told.hexdigest()
+
+
 @lru_cache(maxsize=5_000)  # more than a large graph has: beyond it every refresh would plan all views anew
 def _planned(
     query: str,
@@ -54,7 +86,9 @@ def _planned(
     settings: Settings,
     renamed: tuple[tuple[str, str], ...],
 ) -> tuple[NodePlan, ...]:
-    plan = build(parse_query(query), dict(schemas))
+    tree = parse_query(query)
+    unplaced(tree)
+    plan = build(tree, dict(schemas))
     gates, plan = without_late_rows(plan, lateness)
     plan = replace(plan, root=_with_ended(plan.root))
     if len(plan.outputs) != len(names):

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.definition import define, relation_schema, statement_of
-from penstock.engine.planning import plans_of
+from penstock.engine.planning import plans_of, seal
 from penstock.engine.sources import Relation
 from penstock.engine.typed_nodes import Locate
 from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
@@ -25,7 +25,7 @@ from penstock.storage.reader import schema_of
 from penstock.vocabulary import Reason
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Renewal:
     """What became of views that had to be planned again; ``world`` is the catalog as it will be."""
 
@@ -35,6 +35,8 @@ class Renewal:
     """The nodes that must be filled anew, with the reason."""
     failing: dict[str, PenstockError] = field(default_factory=dict)
     """The views whose query no longer holds."""
+    sealed: dict[str, str] = field(default_factory=dict)
+    """The views that another Penstock has planned, and planned the same, with their ``seal`` of now."""
 
     def failing_nodes(self) -> dict[str, PenstockError]:
         """What only such views need, with what to do about it."""
@@ -59,7 +61,7 @@ class Replanning:
 
     def renewed(self, world: World, keys: Iterable[str]) -> Renewal:
         """Plan again what has to be, of these views, inputs before readers, and what follows from it for readers."""
-        renewal = Renewal(world)
+        renewal = Renewal(world=world)
         graph = world.views_graph()
         wanted = set(keys)
         for key in graph.order(wanted | graph.descendants(wanted)):
@@ -68,25 +70,32 @@ class Replanning:
             if key not in wanted and not any(read in renewal.definitions for read in graph.inputs(key)):
                 continue
             view = renewal.world.views[key]
-            reason = self._outdated(renewal.world, view)
+            reason = self._outdated(renewal, view)
             if reason is not None:
                 self._renew(renewal, view, reason)
         return renewal
 
     # -- whether ------------------------------------------------------------------------------------------------------
 
-    def _outdated(self, world: World, view: ViewRecord) -> Reason | None:
-        """Why a view must be planned again; None if it need not be."""
+    def _outdated(self, renewal: Renewal, view: ViewRecord) -> Reason | None:
+        """Why a view must be planned again; None if it need not be. One whose seal holds is not even parsed."""
+        world = renewal.world
         nodes = [world.nodes[name] for name in view.nodes]
         if any(self._differences(world, node) for node in nodes):
             return Reason.SCHEMA_CHANGED
         if not any(node.details.incremental for node in nodes):
             return None
+        sealed = seal(view, nodes)
+        if nodes[-1].details.seal == sealed:
+            return None
         try:
             plans = {plan.name: plan.fingerprint for plan in plans_of(world, view)}
         except (Unsupported, PenstockError):
             return Reason.PLAN_CHANGED
-        return None if plans == {node.name: node.fingerprint for node in nodes} else Reason.PLAN_CHANGED
+        if plans != {node.name: node.fingerprint for node in nodes}:
+            return Reason.PLAN_CHANGED
+        renewal.sealed[view.key] = sealed
+        return None
 
     def _differences(self, world: World, node: NodeRecord) -> list[tuple[str, str, str | None]]:
         """The columns that a node reads and that are not what they were: relation, column, and its type now."""

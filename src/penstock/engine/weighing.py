@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from penstock.catalog import Catalog, NodeRecord, ViewRecord, World
+from penstock.catalog import Catalog, NodeRecord, World
 from penstock.engine import cost
 from penstock.engine.cost import EITHER, NEVER_RECOMPUTED, Estimate, Work
 from penstock.engine.measured import REMEMBERED, Measured
@@ -55,10 +55,7 @@ class Weighing:
             step.reason = Reason.TRIED_AGAIN
 
     def _has_choice(self, node: NodeRecord) -> bool:
-        return not node.details.late and all(view.policy == Policy.AUTO for view in self._owners(node))
-
-    def _owners(self, node: NodeRecord) -> list[ViewRecord]:
-        return [view for view in self._world.views.values() if node.name in view.nodes]
+        return not node.details.late and all(view.policy == Policy.AUTO for view in self._world.owners(node.name))
 
     def off(self, node: NodeRecord) -> Mapping[Strategy, float]:
         """How far the last writes of the node's table were off, by strategy; of a hidden one nothing is known."""
@@ -66,7 +63,7 @@ class Weighing:
         return cost.written((work.strategy, work.details) for work in past)
 
     def _estimate(self, node: NodeRecord, work: Work) -> Estimate:
-        owner = self._owners(node)[0].key
+        owner = self._world.owners(node.name)[0].key
         if owner not in self._measured:
             past = self._catalog.past_work(owner, REMEMBERED)
             self._measured[owner] = Measured.of((work.action, work.seconds, work.details) for work in past)
@@ -95,7 +92,7 @@ class Weighing:
 
     def _work(self, node: NodeRecord, maintained: Maintained) -> Work:
         inputs = [self._input(node, name) for name in node.inputs]
-        owners = self._owners(node)
+        owners = self._world.owners(node.name)
         return Work(
             kinds=maintained.kinds, changed=sum(e.added + e.removed for _, e in inputs),
             rows=sum(rows for rows, _ in inputs), stored=snapshot_of(node.path, node.version).rows,

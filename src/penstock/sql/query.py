@@ -6,6 +6,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -33,7 +34,7 @@ def parse_query(text: str) -> exp.Query:
     """The tree of a query, in Spark's dialect, with event-time functions spelled in Spark's own."""
     tree = _parse(whole(text))
     if isinstance(tree, exp.Values):
-        return exp.select("*").from_(tree)
+        return exp.select("*").from_(tree.copy())
     if not isinstance(tree, exp.Query):
         raise error_at(text, 0, "expected a query")
     tree = _in_spark_terms(tree).tree
@@ -42,7 +43,7 @@ def parse_query(text: str) -> exp.Query:
 
 def parse_written(text: str) -> exp.Expr:
     """The tree of a text as it was written."""
-    return _parse(whole(text))
+    return _parse(whole(text)).copy()
 
 
 def _in_spark_terms(tree: exp.Query, *, limits: bool = True) -> Rewriting:
@@ -94,11 +95,17 @@ def whole(text: str) -> str:
 
 def check_query(text: str, start: int, stop: int) -> None:
     """Raise a syntax error, in the coordinates of the whole text, if the part of it is no query."""
-    blank = "".join(c if c == "\n" else " " for c in text[:start])
-    _parse(blank + text[start:stop], shown=text)
+    try:
+        _parse(whole(text[start:stop]))
+    except SqlError:
+        blank = "".join(c if c == "\n" else " " for c in text[:start])
+        _parse(blank + text[start:stop], shown=text)
+        raise
 
 
+@lru_cache(maxsize=200)  # a view's query is looked at from many sides while it is planned, a script's one by one later
 def _parse(text: str, shown: str | None = None) -> exp.Expr:
+    """The tree of a text, which nobody may change: whoever reads the text again is given the same one."""
     try:
         trees = sqlglot.parse(text, dialect=SparkSql)
     except ParseError as problem:

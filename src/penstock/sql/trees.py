@@ -31,7 +31,14 @@ def tree(template: str, **parts: exp.Expr) -> exp.Expr:
 
 @lru_cache(maxsize=2_000)
 def _read(template: str) -> exp.Expr:
-    return sqlglot.parse_one(template, dialect=SparkSql)
+    return unplaced(sqlglot.parse_one(template, dialect=SparkSql))
+
+
+def unplaced(tree: exp.Expr) -> exp.Expr:
+    """The tree without what its nodes know of a text, where nobody asks for it: most of what copying it would take."""
+    for node in tree.walk():
+        node._meta = None
+    return tree
 
 
 def column(name: str, of: str | None = None) -> exp.Column:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -106,6 +107,20 @@ class Snapshot:
     def table_id(self) -> str:
         return str(self._table.metadata().id)
 
+    @cached_property
+    def first_id(self) -> str:
+        """The id that the table was made with: its id still, if nobody but Penstock writes to it.
+
+        It stands in the first commit, so that it costs the reading of one small file, and not of the log.
+        """
+        filesystem, root = filesystem_of(self.path)
+        with suppress(OSError), filesystem.open_input_stream(f"{root}/_delta_log/{0:020d}.json") as stream:
+            told = (json.loads(line) for line in stream.read().splitlines() if line.startswith(b'{"metaData"'))
+            found = next((action["metaData"]["id"] for action in told), None)
+            if found is not None:
+                return str(found)
+        return self.table_id
+
     def fingerprint(self, version: int | None = None) -> str | None:
         """What the commit of this version, or of an earlier one, was; None when it is no longer in the log."""
         wanted = self.version if version is None else version
@@ -125,6 +140,10 @@ class Snapshot:
     def description(self) -> str | None:
         found = self._table.metadata().description
         return None if found is None else str(found)
+
+    @cached_property
+    def writer_version(self) -> int:
+        return int(self._table.protocol().min_writer_version)
 
     @cached_property
     def writer_features(self) -> frozenset[str]:
