@@ -6,7 +6,7 @@ What the driver cannot do raises ``NeedsSpark``: nothing is computed by anybody 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -131,6 +131,9 @@ class Held:
 
     def read(self, *, located: bool = False) -> Frame:
         return ArrowFrame.of(NO_SPARK, self.table)
+
+    def only(self, columns: Sequence[str]) -> Stored:
+        return replace(self, table=self.table.select(list(columns)))
 
     def near(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored:
         return self
