@@ -187,11 +187,17 @@ class Ending:
     @property
     def _is_stored(self) -> bool:
         missing = set(self.missing)
-        if any(f.reach.resumes and f.value is None for f in self.functions):
-            return False
-        return not any(_uses(key, missing) for key in self.order) and all(
-            f.needs_no_stored(missing) for f in self.functions
+        resumed = all(f.value is not None for f in self.functions if f.reach.resumes)
+        return (
+            resumed
+            and not any(_uses(key, missing) for key in self.order)
+            and (bool(self.order_columns) or not self.reads_child)
         )
+
+    @cached_property
+    def reads_child(self) -> bool:
+        """Whether a function needs a column of stored rows that the table does not have."""
+        return not all(f.needs_no_stored(set(self.missing)) for f in self.functions)
 
     @cached_property
     def below(self) -> tuple[str, ...]:

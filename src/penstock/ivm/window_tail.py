@@ -1,7 +1,8 @@
 """Window functions where rows come at the end of a partition's order: the last rows of it are enough.
 
 delta:  W(T + dR) - the stored rows of T that see dR,   where T are the last stored rows of the touched partitions
-reads:  the delta, and T of the node's own table: rows that see new ones, rows that all of these see, and the row before
+reads:  the delta, and T of the node's own table: rows that see new ones, rows that all of these see, the row before; of
+        the child only what a function needs of T and the table does not have
 
 How far that is, ``plan.window_reach`` tells. A row in the middle of the order only makes T longer. All is computed
 where the rows are, on the driver; whatever is not certain there gives None, and the partitions are made anew.
@@ -19,9 +20,10 @@ from penstock.frames import limits
 from penstock.frames.frame import Frame
 from penstock.frames.names import LOCATED
 from penstock.frames.zset import REMOVED, Delta, ZSet, add, matching, plain_rows, weighted
+from penstock.ivm import rules
 from penstock.ivm.context import Context, Stored
 from penstock.ivm.keyed import Keyed, holding
-from penstock.ivm.touched import Touched, touched
+from penstock.ivm.touched import Touched, sought, touched
 from penstock.ivm.window_order import tie_breakers
 from penstock.ivm.window_resumed import CUT, LAST, NEW, PLACE, START, Ending, Uncertain, over, valued, was
 from penstock.sql.trees import all_of, any_of, column, columns, tree, whole_number
@@ -42,7 +44,7 @@ def delta(layout: Keyed, context: Context, stored: Stored, change: Delta) -> Fra
     if groups is not None and groups.table is None:
         return None
     try:
-        return context.keep(_Tail(ending, stored, groups, new).change())
+        return context.keep(_Tail(ending, context, stored, groups, new).change())
     except Uncertain:
         return None
 
@@ -60,8 +62,9 @@ def _inserted(change: Delta) -> Frame | None:
 class _Tail:
     """The new rows of some partitions, and as many of the stored ones before and behind them as matter."""
 
-    def __init__(self, ending: Ending, stored: Stored, groups: Touched | None, new: Frame):
+    def __init__(self, ending: Ending, context: Context, stored: Stored, groups: Touched | None, new: Frame):
         self._ending = ending
+        self._context = context
         self._layout = ending.layout
         self._stored = stored
         self._groups = groups
@@ -88,7 +91,7 @@ class _Tail:
     def _old(self) -> Frame:
         """The stored rows that may matter, under the names of the child's columns and under those of the table."""
         ending, keys = self._ending, self._last_keys()
-        found = self._stored.near(keys, ending.order_columns) if keys is not None else self._of_partitions(self._stored)
+        found = self._of_partitions(self._stored) if keys is None else self._nearby(keys)
         if found.worth_locating and found.expected <= limits.LOCATED_ROWS:
             self._beside = LOCATED
         table = _here(found.read(located=bool(self._beside)))
@@ -98,30 +101,56 @@ class _Tail:
             (NEW, exp.Boolean(this=False)),
         ])  # fmt: skip
         if keys is not None:
-            # Others may be among them, of which the neighbours were not read.
-            named = matching(named, self._keys_frame, tuple(ending.order_columns.values()))
+            named = self._having(keys, named)  # others may be among them, of which the neighbours were not read
         elif self._groups is not None:
             named = self._groups.of(named)
-        return _here(named.with_nulls(self._new, ending.missing) if ending.missing else named)
+        return _here(self._completed(named) if ending.missing else named)
 
     def _of_partitions(self, stored: Stored) -> Stored:
         return stored if self._groups is None else holding(stored, self._groups, self._layout.stored_keys)
 
-    def _last_keys(self) -> pa.Table | None:
+    def _nearby(self, keys: Frame) -> Stored:
+        found = keys.rows()
+        if found is not None and not found.num_rows:  # where no stored row matters, new ones find none
+            found = self._keys_of(self._new).rows()
+        return self._stored.near(found, self._ending.order_columns)
+
+    def _last_keys(self) -> Frame | None:
         """The partition and order of the last rows, told by a look at these columns alone; None if that is no use."""
         names = self._ending.order_columns
         if self._groups is None or not names or self._stored.count < limits.LOOKUP_LEAST_ROWS:
             return None
         narrow = self._stored.only(tuple(names)).looked_up(self._groups.table, self._layout.stored_keys)
-        if narrow is None:
-            return None
-        old = self._groups.of(narrow.read().renamed(names))
-        old = old.select([*columns(names.values()), (NEW, exp.Boolean(this=False))])
-        new = self._new.only([*names.values(), NEW])
-        last = self._placed(_here(old).union(new), ties=None).where(_STORED)
-        self._keys_frame = _here(last.only(list(names.values())).group(list(names.values()), []))
-        keys = self._keys_frame.rows()
-        return keys if keys is not None and keys.num_rows else new.rows()  # of which none is there
+        return None if narrow is None else self._last_of(self._groups.of(narrow.read().renamed(names)))
+
+    def _last_of(self, old: Frame) -> Frame:
+        """The partition and order of those of the rows that matter."""
+        names = list(self._ending.order_columns.values())
+        stored = _here(old).select([*columns(names), (NEW, exp.Boolean(this=False))])
+        return self._keys_of(self._placed(stored.union(self._new.only([*names, NEW])), ties=None).where(_STORED))
+
+    def _keys_of(self, rows: Frame) -> Frame:
+        names = list(self._ending.order_columns.values())
+        return _here(rows.only(names).group(names, []))
+
+    def _having(self, keys: Frame, rows: Frame) -> Frame:
+        return matching(rows, keys, tuple(self._ending.order_columns.values()))
+
+    def _completed(self, old: Frame) -> Frame:
+        """The stored rows with the columns of the child that the table does not have; NULL, if these do not matter."""
+        ending = self._ending
+        if not ending.reads_child:
+            return old.with_nulls(self._new, ending.missing)
+        keys = self._last_of(old)
+        old, names = self._having(keys, old), tuple(ending.order_columns.values())
+        places = sought(ending.op.child, keys.rows(), {name: column(name) for name in names}, utc=self._context.utc)
+        below = plain_rows(rules.evaluate(ending.op.child, self._context.near(None, places), "pre"))
+        theirs = {name: f"__tail_below{i}" for i, name in enumerate(names)}
+        beside = _here(self._having(keys, _here(below))).select(
+            [*columns(ending.missing), *((theirs[name], column(name)) for name in names)]
+        )
+        equal = [exp.NullSafeEQ(this=column(name), expression=column(other)) for name, other in theirs.items()]
+        return old.join(beside, equal, few=True).only([*old.columns, *ending.missing])
 
     # -- order --------------------------------------------------------------------------------------------------------
 
@@ -150,11 +179,11 @@ class _Tail:
     def _check(self, rows: Frame) -> None:
         """Whether the order is certain: each row has one place, as far as places matter."""
         ending = self._ending
-        if ending.missing:
-            alone = tree("l > p OR a > c", l=column(LAST), p=column(_PEER), a=column(PLACE), c=column(CUT))
-            if rows.any(all_of([_STORED, alone])):
-                raise Uncertain
-            if ending.shows_missing and rows.any(all_of([_STORED, _TOUCHED])):
+        if ending.missing and rows.any(all_of([_STORED, tree("l > p", l=column(LAST), p=column(_PEER))])):
+            raise Uncertain
+        if ending.missing and not ending.reads_child:
+            behind = [tree("a > c", a=column(PLACE), c=column(CUT)), *([_TOUCHED] if ending.shows_missing else [])]
+            if rows.any(all_of([_STORED, any_of(behind)])):
                 raise Uncertain
         table = rows.rows()
         zeros = table is not None and any(map(_has_minus_zero, table.select(list(ending.below)).columns))
