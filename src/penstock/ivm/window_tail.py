@@ -29,6 +29,9 @@ from penstock.ivm.window_resumed import CUT, LAST, NEW, PLACE, START, Ending, Un
 from penstock.sql.trees import all_of, any_of, column, columns, tree, whole_number
 
 _PEER, _TIED, _COUNT = "__tail_peer", "__tail_tied", "__tail_count"
+_FOUND_BY = (pa.types.is_integer, pa.types.is_date32, pa.types.is_timestamp, pa.types.is_string)
+"""Types of keys by which rows are found in a large table; what else is in the order tells them apart afterwards."""
+
 _TOUCHED = tree("p >= s", p=column(PLACE), s=column(START))
 _STORED = tree("NOT n", n=column(NEW))
 
@@ -111,9 +114,12 @@ class _Tail:
 
     def _nearby(self, keys: Frame) -> Stored:
         found = keys.rows()
-        if found is not None and not found.num_rows:  # where no stored row matters, new ones find none
+        if found is None or not found.num_rows:  # where no stored row matters, new ones find none
             found = self._keys_of(self._new).rows()
-        return self._stored.near(found, self._ending.order_columns)
+        names = self._ending.order_columns
+        kinds = {name: found.schema.field(name).type for name in names.values()} if found is not None else {}
+        by = {stored: name for stored, name in names.items() if any(is_a(kinds[name]) for is_a in _FOUND_BY)}
+        return self._stored.near(found, by)
 
     def _last_keys(self) -> Frame | None:
         """The partition and order of the last rows, told by a look at these columns alone; None if that is no use."""
