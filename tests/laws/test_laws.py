@@ -12,6 +12,7 @@ import pytest
 from relations import Rows, counted
 from trees import TYPES, Maker, Typed
 
+from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.clock import Clock, timing
 from penstock.ivm import rules
@@ -42,7 +43,8 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_relation_after_a_change_is_the_one_before_and_the_change(seed: int) -> None:
+def test_a_relation_after_a_change_is_the_one_before_and_the_change(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TAIL_LEAST_ROWS", 0)
     told = Told()
     with without_spark():
         for number in range(TREES):

@@ -34,6 +34,7 @@ from penstock.plan.operators import (
 )
 from penstock.sql.trees import Named, column, tree
 
+Row = tuple[Any, ...]
 _EPOCH = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 TYPES: dict[str, tuple[pa.DataType, Callable[[Random], Any]]] = {
@@ -60,6 +61,12 @@ class Typed:
         return [name for name, kind in self.types.items() if kind in kinds]
 
 
+_BY_ROWS = (
+    "UNBOUNDED PRECEDING AND CURRENT ROW", "2 PRECEDING AND CURRENT ROW", "UNBOUNDED PRECEDING AND 1 FOLLOWING",
+    "1 PRECEDING AND 1 FOLLOWING", "UNBOUNDED PRECEDING AND 1 PRECEDING",
+)  # fmt: skip
+
+
 class Maker:
     """Makes everything from one seed."""
 
@@ -81,13 +88,23 @@ class Maker:
         left = list(rows)
         for row in gone:
             left.remove(row)
-        if self.chance.random() < 0.25:  # nothing but new rows
+        if self.chance.random() < 0.4:  # nothing but new rows, maybe at the end of an order
             left, gone = list(rows), []
+            new = self._later(kinds, rows, new) if self.chance.random() < 0.7 else new
         if self.chance.random() < 0.15:
             left, new = list(rows), []
         return ChangedTable(_table(kinds, rows), _table(kinds, [*left, *new]))
 
-    def _row(self, kinds: Sequence[str]) -> tuple[Any, ...]:
+    def _later(self, kinds: Sequence[str], rows: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+        """The new rows with the greatest value of a column that is there, or their own if that is greater."""
+        at = self.chance.randrange(len(kinds))
+        known = [row[at] for row in rows if row[at] is not None]
+        if not known or kinds[at] == "f":
+            return list(new)
+        last = [max([*known, *([row[at]] if row[at] is not None else [])]) for row in new]
+        return [(*row[:at], value, *row[at + 1 :]) for row, value in zip(new, last, strict=True)]
+
+    def _row(self, kinds: Sequence[str]) -> Row:
         return tuple(TYPES[kind][1](self.chance) for kind in kinds)
 
     # -- operators ----------------------------------------------------------------------------------------------------
@@ -170,7 +187,7 @@ class Maker:
 
     def stateful(self, depth: int) -> Typed:
         child = self.stateless(depth - 1)
-        makers = [self._aggregate, self._aggregate, self._distinct, self._window, self._top_k]
+        makers = [self._aggregate, self._aggregate, self._distinct, self._window, self._window, self._top_k]
         if child.of("t"):
             makers.append(self._sessions)
         return self.chance.choice(makers)(child)
@@ -198,14 +215,37 @@ class Maker:
     def _window(self, child: Typed) -> Typed:
         by = self.chance.sample(list(child.types), k=min(len(child.types), self.chance.choice([0, 1, 1])))
         order = self.chance.choice(list(child.types))
-        over = f"OVER ({'PARTITION BY ' + by[0] if by else ''} ORDER BY {order})"
-        numbers = child.of("i", "l")
-        texts = [f"ROW_NUMBER() {over}", f"RANK() {over}", f"LAG({order}) {over}", f"COUNT(*) {over}"]
-        texts += [f"SUM({numbers[0]}) {over}", f"MAX({numbers[0]}) {over}"] if numbers else []
-        text = self.chance.choice(texts)
-        kind = child.types[order] if text.startswith("LAG") else "?"
-        name = self.name()
-        return Typed(Window(child.op, tuple(by), ((name, tree(text)),)), {**child.types, name: kind})
+        ways = self.chance.choice(["", "", " DESC", " NULLS LAST", " DESC NULLS FIRST"])
+        over = f"{'PARTITION BY ' + by[0] if by else ''} ORDER BY {order}{ways}"
+        calls = self._calls(child, order)
+        functions, types = [], dict(child.types)
+        for text, kind in self.chance.sample(calls, k=self.chance.choice([1, 1, 2, 3])):
+            call, _, frame = text.partition(" OVER ")
+            functions.append((self.name(), tree(f"{call} OVER ({over} {frame})")))
+            types[functions[-1][0]] = kind
+        return Typed(Window(child.op, tuple(by), tuple(functions)), types)
+
+    def _calls(self, child: Typed, order: str) -> list[tuple[str, str]]:
+        """Window functions with their frames, and the types that they give; none that depends on the order of ties."""
+        x, kind = self.chance.choice(list(child.types.items()))
+        found = [(text, "?") for text in ("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(2)", "COUNT(*)")]
+        found += [(text, child.types[order]) for text in (f"LAG({order})", f"LEAD({order}, 2)")]
+        found += [(text, kind) for text in (f"LAG({x}, 2, {x})", f"LAG({x}) IGNORE NULLS", f"LEAD({x}) IGNORE NULLS")]
+        frame = f" OVER ROWS BETWEEN {self.chance.choice(_BY_ROWS)}"
+        found += [(f"{text}{frame}", kind) for text in (f"FIRST_VALUE({x})", f"LAST_VALUE({x}) IGNORE NULLS")]
+        frames = ["", frame]
+        if child.types[order] in "ilt":
+            amount = "INTERVAL 60 SECOND" if child.types[order] == "t" else "2"
+            frames += [
+                f" OVER RANGE BETWEEN {amount} PRECEDING AND {end}" for end in ("CURRENT ROW", f"{amount} FOLLOWING")
+            ]
+        chosen = self.chance.choice(frames)
+        found.append((f"COUNT({x}){chosen}", "?"))
+        found += [(f"{f}({x}){chosen}", "?") for f in ("MIN", "MAX") if kind != "f"]
+        found += (
+            [(f"SUM({x}){chosen}", "?"), (f"SUM({x}) FILTER (WHERE {x} > 0){chosen}", "?")] if kind in "ild" else []
+        )
+        return found
 
     def _top_k(self, child: Typed) -> Typed:
         key = self.chance.choice(list(child.types))
@@ -247,6 +287,6 @@ class Maker:
         return self.chance.choice(made)
 
 
-def _table(kinds: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+def _table(kinds: Sequence[str], rows: Sequence[Row]) -> pa.Table:
     arrays = [pa.array([row[i] for row in rows], TYPES[kind][0]) for i, kind in enumerate(kinds)]
     return pa.table(arrays, names=[f"c{i}" for i in range(len(kinds))])

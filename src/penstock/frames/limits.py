@@ -31,6 +31,9 @@ READ_ROWS = 200_000
 READ_BYTES = 64 * 1024 * 1024
 """Of a table that is brought to the driver whole."""
 
+TAIL_LEAST_ROWS = 5_000
+"""Rows of a window's table of which touched partitions are made anew as fast as their last rows are sought."""
+
 LOOKUP_LEAST_ROWS = 50_000
 """Rows of a table that are all read as fast as some of them are looked up."""
 LOOKUP_MOST_ROWS = 50_000_000

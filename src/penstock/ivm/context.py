@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -65,6 +65,9 @@ class Stored(Protocol):
 
     def read(self, *, located: bool = False) -> Frame:
         """The rows of interest, maybe with their places."""
+
+    def only(self, columns: Sequence[str]) -> Stored:
+        """The same rows, of which only some columns are read."""
 
     def near(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored:
         """The rows that may have one of these keys; ``columns``: of the table, and which of the keys each is."""

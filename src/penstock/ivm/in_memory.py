@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -140,6 +140,9 @@ class Held:
 
     def read(self, *, located: bool = False) -> Frame:
         return ArrowFrame.of(NO_SPARK, self.table)
+
+    def only(self, columns: Sequence[str]) -> Stored:
+        return replace(self, table=self.table.select(list(columns)))
 
     def near(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Stored:
         return self

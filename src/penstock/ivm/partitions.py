@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from penstock.frames.frame import Frame
-from penstock.frames.zset import ZSet
+from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Context, Moment, Stored
 from penstock.ivm.keyed import Keyed, replaced
@@ -40,6 +40,21 @@ def delta(
     change = rules.delta(child, context)
     if change is None:
         return None
+    return made_anew(layout, child, partition, computed, context, stored, change, every_row=every_row)
+
+
+def made_anew(
+    layout: Keyed,
+    child: Operator,
+    partition: Sequence[str],
+    computed: Computed,
+    context: Context,
+    stored: Stored,
+    change: Delta,
+    *,
+    every_row: bool = False,
+) -> Frame:
+    """The change of the table, given that of the child."""
     groups = touched(change, partition, context.keep)
     if groups is not None:
         places = {name: column(name) for name in partition}

@@ -136,6 +136,8 @@ def _growing(function: exp.Expr, name: str, last: tuple[Distance, Distance] | No
     if last is None:
         return WHOLE
     back, ahead = last
+    if name in (*_FIRST, *_LAST) and isinstance(function, exp.Filter):  # rows that do not count tell nothing
+        return Reach(ANYWHERE, ahead)
     if name in _LAST and not isinstance(function, exp.IgnoreNulls):
         return Reach(back, ahead)
     # The NULL of a frame that is still empty does not tell itself from that of a first value.

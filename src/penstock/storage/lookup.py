@@ -8,7 +8,7 @@ large, or finds many rows is left to Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -198,7 +198,7 @@ class _Source:
 
     def kept(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same of columns that the next look-up will ask for too: from now on they are in memory."""
-        keys = {name: (*self.group.footer.identity, self.group.number, name) for name in names}
+        keys = {name: self._key(name) for name in names}
         found = {name: FILES.get(key) for name, key in keys.items()}
         self._kept = {name: column for name, column in found.items() if column is not None}
         missing = [name for name in names if name not in self._kept]
@@ -211,10 +211,19 @@ class _Source:
         step = max([_BATCH, *map(_different, whole.columns)])
         return (whole.slice(begin, step) for begin in range(0, len(whole), step))
 
+    def _compared_before(self, name: str) -> pa.Array | None:
+        """A column that another look-up has kept; not text, which is kept with a dictionary."""
+        column = FILES.get(self._key(name)) if FILES.most else None
+        return None if column is None or pa.types.is_dictionary(column.type) else column
+
+    def _key(self, name: str) -> Hashable:
+        return (*self.group.footer.identity, self.group.number, name)
+
     def taken(self, names: Sequence[str], hits: Numbers) -> pa.Table:
         """Columns of the rows that were found."""
         places = np.flatnonzero(hits)
-        columns = {name: self._kept[name].take(pa.array(places)) for name in names if name in self._kept}
+        kept = {name: self._kept.get(name, self._compared_before(name)) for name in names}
+        columns = {name: column.take(pa.array(places)) for name, column in kept.items() if column is not None}
         rest = [name for name in names if name not in columns]
         if rest:
             rows = pa.Table.from_batches(list(_chosen(self.batches(rest), places)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -65,6 +65,10 @@ class Pinned:
             self.spark, self.snapshot, self.names, self.files, located=located, condition=self.condition,
             expected=self.near_rows,
         )  # fmt: skip
+
+    def only(self, columns: Sequence[str]) -> Pinned:
+        """The same rows, of which only some columns are read."""
+        return replace(self, columns=tuple(columns))
 
     def near(self, keys: pa.Table | None, columns: Mapping[str, str]) -> Pinned:
         """The rows that may have one of these keys; ``columns``: of the table, and which of the keys each is."""
