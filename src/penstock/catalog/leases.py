@@ -13,7 +13,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta, timezone
@@ -26,7 +27,7 @@ from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now
 from penstock.catalog.publishing import check_fence
 from penstock.catalog.records import Fence
-from penstock.errors import BusyError, WarehouseError
+from penstock.errors import BusyError, PenstockError, WarehouseError
 
 _TERM = timedelta(seconds=60)
 _HEARTBEAT = 15.0
@@ -87,6 +88,16 @@ class Leases:
         """Raise an error if a lease is lost. What is right in this moment need not be in the next: see ``publish``."""
         with self._catalog.transaction(writes=False) as connection:
             check_fence(connection, self.fence)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Around a commit to what is leased: none is made without the leases, and a clash says that they are lost."""
+        self.check()
+        try:
+            yield
+        except PenstockError:
+            self.check()
+            raise
 
     def __enter__(self) -> set[str]:
         held = self._take()

@@ -35,7 +35,8 @@ class Past:
                 raise BusyError(f"checkpoint {name!r} was not restored: views were created in this moment. Try again.")
             missing = self._missing_tables(before, checkpoint)
             found = {node: (path, version) for node, (path, version) in checkpoint.nodes.items() if version is not None}
-            versions = {node: restore_table(path, version) for node, (path, version) in found.items()}
+            with leases.writing():
+                versions = {node: restore_table(path, version) for node, (path, version) in found.items()}
             epoch = Checkpoints(self._work.catalog).restore(checkpoint, versions, missing, leases.fence)
         self._work.leave_unused(before)
         return epoch

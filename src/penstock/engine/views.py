@@ -74,7 +74,7 @@ class Views:
                 if statement.initialize:
                     return self._fill(current, definition, statement, leases)
                 self._check_readers(current, definition)
-                self._empty(current, definition)
+                self._empty(definition, leases)
                 self._work.catalog.publish(Publication(definitions=[definition]), leases.fence)
                 self._work.leave_unused(current)
                 return None
@@ -135,12 +135,13 @@ class Views:
         self._work.leave_unused(current)
         return Report(reports, number)
 
-    def _empty(self, world: World, definition: Definition) -> None:
+    def _empty(self, definition: Definition, leases: Leases) -> None:
         """A view that is replaced WITH NO DATA has no rows for those either who read its directory."""
         own = definition.nodes[-1]
-        if definition.replaces and is_table(own.path):
-            table = Snapshot(own.path)
-            shape = Shape.of(own.schema_json, own.details.placement)
+        if not definition.replaces or not is_table(own.path):
+            return
+        table, shape = Snapshot(own.path), Shape.of(own.schema_json, own.details.placement)
+        with leases.writing():
             commit(table, [], table.files, {}, node=own.name, run=uuid.uuid4().hex[:12], shape=shape)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
