@@ -156,10 +156,10 @@ def _kept(key: Any, compute: Callable[[], DataFrame]) -> DataFrame:
         frame = compute()
         padded = '"char(' in frame.schema.json()  # what is kept would no longer be compared as Spark compares CHAR
         if not padded and not any("variant" in kind for kind in types(frame)):
-            head = collected(frame.limit(_FEW + 1))
-            if head.num_rows <= _FEW:
+            found = collected(frame)  # all of them: with a LIMIT, Spark would take half as long again
+            if found.num_rows <= _FEW:
                 fields = [StructField(f.name, nullable(f.dataType)) for f in frame.schema.fields]
-                frame = frame.sparkSession.createDataFrame(head, StructType(fields))
+                frame = frame.sparkSession.createDataFrame(found, StructType(fields))
         _frames[key] = frame
     return _frames[key]
 
