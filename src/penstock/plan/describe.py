@@ -32,6 +32,7 @@ from penstock.plan.operators import (
     render,
     walk,
 )
+from penstock.plan.window_reach import reach_of
 
 _KINDS = {"left": "left join", "full": "full join", "semi": "semi join", "anti": "anti join", "mark": "mark join"}
 
@@ -163,8 +164,14 @@ def _reads(body: Operator, mergeable: bool) -> str:
             return "the change and the touched rows of its own table"
         case Window(partition=()):
             return "all rows: without PARTITION BY there is one partition"
-        case Window():
-            return "the change and all rows of the touched partitions"
+        case Window(functions=functions):
+            at_end = reach_of(f for _, f in functions if isinstance(f, exp.Window)).is_tail
+            rows = (
+                "the last rows of the touched partitions, or all where it is not at their end"
+                if at_end
+                else ("all rows of the touched partitions")
+            )
+            return f"the change and {rows}"
         case TopK():
             return "the change and its own table; all rows when one of the first rows is removed"
     kinds = {type(op) for op in walk(body)}

@@ -1,4 +1,5 @@
-"""Commits that delta-rs cannot write: those with deletion vectors.
+"""Commits that we write ourselves: those with deletion vectors, which delta-rs cannot write, and those that are nothing
+but their files, for which it would open the table once more.
 
 A commit is a file named after its version. It is written under another name first and then linked to its own, which
 fails if another writer was first. That needs a local file system; elsewhere tables are kept without vectors.
