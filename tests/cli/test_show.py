@@ -82,6 +82,23 @@ def test_explain_shows_rules_and_inputs_and_the_reason_for_full(run: Run, stocke
     assert "recomputed in full" in full["verdict"]
 
 
+def test_what_is_too_long_for_the_terminal_goes_on_below_itself(
+    run: Run, stocked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run("explain", "totals", "-w", stocked).stdout
+    last = shown[shown.index("last refresh") :].splitlines()
+    assert all(len(line) <= 60 for line in last)
+    assert any(line.startswith(" " * len("last refresh  ")) for line in last), "something was too long"
+    assert all(line.startswith(("last refresh  ", "  ", "advice  ")) for line in last)
+
+
+def test_explain_of_a_bare_query_says_what_to_write(run: Run, stocked: Path) -> None:
+    shown = run("explain", "SELECT id FROM orders", "-w", stocked)
+    assert shown.exit_code == 1
+    assert "Write CREATE MATERIALIZED VIEW some_name AS before the query" in shown.stderr
+
+
 @pytest.mark.parametrize("command", ["history", "explain"])
 def test_an_unknown_view_is_one_message(run: Run, stocked: Path, command: str) -> None:
     shown = run(command, "nothing", "-w", stocked)

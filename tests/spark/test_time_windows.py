@@ -126,6 +126,19 @@ def test_sessions_that_make_no_sense(windows: penstock.Database, query: str, pro
         windows.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
 
 
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("SELECT TUMBLE_START(att, INTERVAL '1 second') AS b FROM {} GROUP BY TUMBLE(att, INTERVAL '1 second')", "att"),
+        ("SELECT MAX(nothing) AS m FROM {} GROUP BY HOP(at, INTERVAL '1 second', INTERVAL '2 seconds')", "nothing"),
+        ("SELECT MAX(nothing) AS m FROM {} GROUP BY SESSION(at, INTERVAL '1 second')", "nothing"),
+    ],
+)
+def test_a_misspelled_column_beside_our_windows_is_named(windows: penstock.Database, query: str, wrong: str) -> None:
+    with pytest.raises(penstock.QueryError, match=f"with name `{wrong}` cannot be resolved"):
+        windows.sql(f"CREATE MATERIALIZED VIEW misspelled AS {query.format('t')}")
+
+
 LENGTHS = [
     "'10 seconds'", "'1 week'", "'10 seconds', '4 seconds'", "'1 hour', '1 hour', '15 minutes'", "5000001",
     "'1 day', '7 hours', '90 minutes'",

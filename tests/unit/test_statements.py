@@ -269,3 +269,24 @@ def test_syntax_errors_point_at_the_place(text: str, line: int, column: int, wor
 def test_an_empty_statement(text: str) -> None:
     with pytest.raises(SqlError, match="empty"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("SELCT 1", "SELECT"),
+        ("CREATE MATERIALISED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
+        ("DROP MATERIALIZED VEIW v", "DROP MATERIALIZED VIEW"),
+        ("DROP VIEW v", "DROP MATERIALIZED VIEW"),
+        ("DELET FROM t", "DELETE FROM"),
+    ],
+)
+def test_a_misspelled_statement_is_told_what_is_meant(text: str, meant: str) -> None:
+    with pytest.raises(SqlError, match=rf"^line 1, column 1: .*, found '\w+'\. Did you mean {meant}\?\n"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["GRANT x", "SHOW", "CREATE INDEX i ON t (a)"])
+def test_nothing_is_suggested_where_nothing_is_alike(text: str) -> None:
+    with pytest.raises(SqlError, match="expected a query, or a statement on tables or materialized views"):
+        parse(text)

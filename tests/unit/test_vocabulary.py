@@ -24,8 +24,8 @@ KINDS = (Action, Strategy, Status, Policy, Outcome, Reason)
 ORDINARY = {Reason.INITIAL, Reason.REQUESTED, Reason.CHANGED, Reason.NO_CHANGE, Reason.REPLAYED}
 """What needs no next step."""
 ELSEWHERE = {
-    Reason.GROUP_FAILED: "docs/sql.md tells it with CONSISTENCY",
-    Reason.NOT_DUE: "docs/sql.md tells it with EMIT PERIODICALLY",
+    Reason.GROUP_FAILED: "docs/consistency.md tells it",
+    Reason.NOT_DUE: "docs/event-time.md tells it with EMIT PERIODICALLY",
     Reason.REPLAYED: "it comes of a statement for late rows",
 }
 

@@ -212,7 +212,7 @@ class Catalog:
             if readers:
                 raise DependencyError(
                     f"table {world.display_name(key)!r} cannot be dropped: {_listed(readers)} {_read(readers)} it. "
-                    f"Drop {'it' if len(readers) == 1 else 'them'} first."
+                    f"Drop the {'view' if len(readers) == 1 else 'views'} first."
                 )
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))

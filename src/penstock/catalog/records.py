@@ -241,7 +241,10 @@ class World:
         self._check_no_path(name)
         key = name.lower()
         if key in self.tables:
-            raise NotFoundError(f"{name!r} is a table, not a materialized view.")
+            raise NotFoundError(
+                f"{name!r} is a table, not a materialized view. SHOW MATERIALIZED VIEWS lists the views; "
+                "DROP TABLE and DESCRIBE TABLE are for tables."
+            )
         if key not in self.views:
             names = [view.name for view in self.views.values()]
             raise NotFoundError(f"there is no materialized view {name!r}. {nearest(name, names)}")

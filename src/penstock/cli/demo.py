@@ -38,8 +38,8 @@ BATCH = 1_000
 CANDLES = 40
 COMPARED = """
 After each batch two things are timed; both ran once before, to warm up.
-  epoch          one db.refresh(): the three views brought up to date and published together
-  recomputation  the same three queries run from scratch by plain Spark, each overwriting a Delta table"""
+  epoch          one db.refresh(): three views brought up to date and published
+  recomputation  the same queries run by plain Spark, each overwriting a table"""
 
 
 def demo(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -127,7 +127,7 @@ def explain(
         out().print(_explained(explanation))
 
 
-def _status_table(views: Iterable[ViewStatus], now: datetime) -> Table:
+def _status_table(views: Sequence[ViewStatus], now: datetime) -> Table:
     table = plain_table("view", "reads", "maintained", "last refresh", "when", "data as of", "behind")
     for view in views:
         how = Text("incrementally", style="green") if view.incremental else Text(f"full: {view.reason}", style="yellow")
@@ -138,6 +138,8 @@ def _status_table(views: Iterable[ViewStatus], now: datetime) -> Table:
             cell(_ago(view.last_refresh, now)), cell(view.data_time and _clock(view.data_time, now)),
             cell(view.behind_in_words(), "yellow"),
         )  # fmt: skip
+    # One word for all views is not cut where the terminal ends; a reason or a policy beside it may go on below.
+    table.columns[2].no_wrap = all(view.incremental and view.policy == Policy.AUTO for view in views)
     return table
 
 
@@ -212,10 +214,22 @@ def _explained(explanation: Explanation) -> RenderableType:
         parts.append(table)
     for node in explanation.nodes:
         parts += ["", *_node(node)]
-    if explanation.last_refresh:
-        parts += ["", Text.assemble(("last refresh  ", "dim"), explanation.last_refresh)]
-    parts += [Text.assemble(("advice  ", "dim"), sentence) for sentence in explanation.advice]
+    if explanation.last_refresh or explanation.advice:
+        parts += ["", _last_and_next(explanation)]
     return Group(*parts)
+
+
+def _last_and_next(explanation: Explanation) -> Table:
+    """What the last refresh did and cost, and what could be done; a fact that is too long goes on below itself."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    last, *costs = (explanation.last_refresh or "").splitlines() or [""]
+    facts = [("last refresh", last)] if last else []
+    for line in costs:
+        label, _, fact = line.strip().partition("  ")
+        facts.append((f"  {label}", fact.strip()))
+    for label, fact in [*facts, *(("advice", sentence) for sentence in explanation.advice)]:
+        table.add_row(Text(label, style="dim"), Text(fact, overflow="fold"))
+    return table
 
 
 def _node(node: NodeExplanation) -> list[RenderableType]:

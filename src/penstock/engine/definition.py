@@ -29,7 +29,7 @@ from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
 from penstock.plan.lateness import Lateness
 from penstock.sql import emission
-from penstock.sql.event_time import times_of_windows
+from penstock.sql.event_time import times_of_windows, uses_our_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
@@ -181,7 +181,7 @@ def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) 
     try:
         return run_query(spark, query, frames, of_view=True).schema
     except QueryError:
-        if spark_text(query, limits=False) == whole(query):
+        if spark_text(query, limits=False) == whole(query) or uses_our_windows(parse_written(query)):
             raise
         run_query(spark, query, frames, as_written=True)  # the user's own mistake is told in the user's own words
         raise DefinitionError(

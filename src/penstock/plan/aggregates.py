@@ -49,7 +49,7 @@ def check_aggregate(node: exp.Expr) -> None:
     if name in ("grouping", "grouping_id"):
         return
     if name not in functions.ORDER_FREE:
-        raise Unsupported(Reason.AGGREGATE_FUNCTION, f"the aggregate {name.upper()}, whose value depends on order")
+        raise Unsupported(Reason.AGGREGATE_FUNCTION, f"the order-dependent aggregate {name.upper()}")
     if isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls):
         raise Unsupported(Reason.AGGREGATE_FUNCTION, f"{name.upper()} with IGNORE NULLS")
 

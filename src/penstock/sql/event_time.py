@@ -37,8 +37,11 @@ _WAS, _LENGTHS, _ADDED = "was", "lengths", "added"
 
 def uses_event_time(tree: exp.Expr) -> bool:
     """Whether a query uses what Spark does not know, or leaves open."""
-    if uses_windows(tree) and tree.find(*_BY_TIME):
-        return True
+    return (uses_windows(tree) and tree.find(*_BY_TIME) is not None) or uses_our_windows(tree)
+
+
+def uses_our_windows(tree: exp.Expr) -> bool:
+    """Whether a query calls functions that only Penstock has, so that Spark cannot judge it as it is written."""
     return any(_name(node) in _TUMBLES + _HOPS + _SESSIONS for node in tree.find_all(exp.Anonymous))
 
 
