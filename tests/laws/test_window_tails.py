@@ -289,6 +289,20 @@ def test_a_column_that_is_not_stored_is_taken_from_the_child(seed: int, monkeypa
     check(node, ChangedTable(table(old), table([*old, *new, story.row(places[0])])), Memory)
 
 
+NAMED_ONLY = ("EVERY(b)", "SOME(b)", "ANY(x > 0)", "SOME(b) FILTER (WHERE x > 0)")
+"""Functions that the parser does not know: it has their name where others have their argument."""
+
+
+@pytest.mark.parametrize("what", NAMED_ONLY)
+@pytest.mark.parametrize("frame", ["", *GROWING, *BY_ROWS])
+def test_functions_that_the_parser_knows_by_their_names_only(what: str, frame: str) -> None:
+    for seed in range(3):
+        story = Story(seed)
+        story.functions = [f"{what} OVER (PARTITION BY k ORDER BY {story.order} {frame})"]
+        story.partition = ("k",)
+        check(story.node(), story.relation())
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_what_is_not_certain_is_made_anew(seed: int) -> None:
     """Zeros of both signs that tie, sums of decimals without values, rows that go, columns that are hidden."""

@@ -159,6 +159,11 @@ def _call(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _argument(call: exp.Expr) -> exp.Expr:
+    """What a function is called with first; EVERY, SOME and ANY are known to the parser by their names only."""
+    return call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
+
+
 @dataclass(frozen=True)
 class Ending:
     """What a window node needs to be known at the end of its partitions."""
@@ -272,7 +277,7 @@ def valued(ending: Ending, rows: Frame) -> Frame:
 def _given(f: Function, kinds: Mapping[str, str]) -> exp.Expr:
     """A function's argument: the stored value in the place of the last row that it is made of, NULL before that."""
     call, where = _call(f.window.this), f.window.this.find(exp.Filter)
-    argument = call.this
+    argument = _argument(call)
     if where is not None:
         argument = tree("IF(c, a, NULL)", c=where.expression.this, a=argument)
     if name_of(call) == "sum":
@@ -292,7 +297,7 @@ def _function(f: Function) -> exp.Expr:
         while isinstance(inner, exp.Filter):
             inner = inner.this
         window.set("this", inner)
-        _call(inner).set("this", column(f.called("given")))
+        _argument(_call(inner)).replace(column(f.called("given")))
     return ordered_by(window, [exp.Ordered(this=column(PLACE))]) if is_by_place(f.window) else window
 
 
