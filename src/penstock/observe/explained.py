@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from penstock.catalog import Catalog, Definition, ViewRecord, World
-from penstock.errors import SourceError
+from penstock.errors import NotSupportedError, SourceError
 from penstock.observe.explain import Explanation, explain
 from penstock.storage.delta_log import Snapshot
 from penstock.vocabulary import Action
@@ -21,6 +22,11 @@ def explain_planned(world: World, definition: Definition) -> Explanation:
 
 def explain_known(catalog: Catalog, world: World, name: str) -> Explanation:
     """How a view is maintained, and what its last refresh did."""
+    if re.match(r"\s*(SELECT|WITH)\s", name, re.IGNORECASE):
+        raise NotSupportedError(
+            "explain tells how a view is maintained. Write CREATE MATERIALIZED VIEW some_name AS before the query; "
+            "nothing is created."
+        )
     view = world.views[world.view_key(name)]
     nodes = [world.nodes[n] for n in view.nodes]
     rows = {n.name: Snapshot(n.path, n.version).rows for n in nodes if n.version is not None}
