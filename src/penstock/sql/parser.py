@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql import statements as s
@@ -24,6 +23,7 @@ from penstock.sql.clauses import (
 )
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
+from penstock.sql.nearest import no_statement
 from penstock.sql.query import check_query
 from penstock.vocabulary import Policy
 
@@ -35,14 +35,6 @@ _WRITES: dict[tuple[str, ...], str] = {
     ("TRUNCATE", "TABLE"): "TRUNCATE", ("ALTER", "TABLE"): "ALTER", ("OPTIMIZE",): "OPTIMIZE",
     ("RESTORE", "TABLE"): "RESTORE", ("RESTORE",): "RESTORE", ("VACUUM",): "VACUUM",
 }  # fmt: skip
-_ALMOST: dict[tuple[str, ...], str] = {
-    ("REFRESH",): "REFRESH MATERIALIZED VIEW", ("CREATE", "VIEW"): "CREATE MATERIALIZED VIEW",
-    ("CREATE", "OR", "REPLACE", "VIEW"): "CREATE OR REPLACE MATERIALIZED VIEW",
-    ("DROP", "VIEW"): "DROP MATERIALIZED VIEW", ("ALTER", "VIEW"): "ALTER MATERIALIZED VIEW",
-    ("SHOW", "VIEWS"): "SHOW MATERIALIZED VIEWS", ("SHOW", "HISTORY"): "SHOW REFRESH HISTORY",
-}  # fmt: skip
-_ALIKE = 0.8
-"""How much of the first words of a statement must be the same for it to be what was meant."""
 _DESCRIBE: dict[tuple[str, ...], str] = {
     ("HISTORY",): "DESCRIBE HISTORY", ("DETAIL",): "DESCRIBE DETAIL", ("TABLE", "EXTENDED"): "DESCRIBE",
     ("TABLE", "FORMATTED"): "DESCRIBE", ("EXTENDED",): "DESCRIBE", ("FORMATTED",): "DESCRIBE", ("TABLE",): "DESCRIBE",
@@ -91,28 +83,7 @@ def parse(text: str) -> s.Statement:
         for words, verb in table.items():
             if cursor.take(*words):
                 return _table_statement(cursor, verb, writes)
-    raise _no_statement(cursor)
-
-
-def _no_statement(cursor: Cursor) -> SqlError:
-    """What to say of first words that no statement has: which one is meant, where that can be told."""
-    almost = [instead for words, instead in _ALMOST.items() if cursor.at(*words)]
-    meant = almost[0] if almost else _nearest(cursor)
-    if meant:
-        found = cursor.tokens[0].text
-        problem = f"expected a statement that Penstock has, found {found!r}. Did you mean {meant}?"
-        return error_at(cursor.text, cursor.offset, problem)
-    return cursor.error("expected a query, or a statement on tables or materialized views")
-
-
-def _nearest(cursor: Cursor) -> str | None:
-    """The first words of a statement that the text's are nearest to; of equally near ones the longest."""
-    found = []
-    for words in {*_READERS, *_WRITES, *_READS, ("SELECT",)}:
-        said = " ".join(token.upper for token in cursor.tokens[: len(words)])
-        found.append((SequenceMatcher(None, said, " ".join(words)).ratio(), len(words), " ".join(words)))
-    likeness, _, nearest = max(found)
-    return nearest if likeness >= _ALIKE else None
+    raise no_statement(cursor, [*_READERS, *_WRITES, *_READS])
 
 
 def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
