@@ -131,3 +131,13 @@ def test_sums_of_wide_decimals_are_merged_while_their_values_leave_room(db: pens
         "UPDATE t SET x = NULL",
     ):
         after(db, change)
+
+
+def test_spark_finds_nan_in_what_the_driver_wrote(db: penstock.Database) -> None:
+    """NaN is above all numbers, but not within the bounds that Arrow writes into a file."""
+    db.sql("CREATE TABLE measured (k INT, f DOUBLE)")
+    db.create_view("shown", "SELECT k, f, NAMED_STRUCT('f', f) AS p FROM measured")
+    db.sql("INSERT INTO measured VALUES (1, 1.0), (2, DOUBLE('NaN')), (3, 2.0)")
+    db.refresh()
+    for condition in ("f > 5", "f = DOUBLE('NaN')", "p.f > 5"):
+        assert [row.k for row in db.table("shown").where(condition).collect()] == [2], condition

@@ -119,8 +119,18 @@ def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
     filesystem, root = filesystem_of(path)
     filesystem.create_dir(f"{root}/{folder}")
     place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
-    pq.write_table(table, place, filesystem=filesystem, row_group_size=_GROUP_ROWS)
+    pq.write_table(
+        table, place, filesystem=filesystem, row_group_size=_GROUP_ROWS, write_statistics=_with_bounds(table.schema)
+    )
     return _added(path, folder)
+
+
+def _with_bounds(schema: pa.Schema) -> list[str]:
+    """The columns whose bounds a file may tell. Arrow's leave NaN out, which is above all numbers for Spark: it would
+    skip rows that it looks for."""
+    return [
+        field.name for field in schema if not pa.types.is_floating(field.type) and not pa.types.is_nested(field.type)
+    ]
 
 
 def _folder(run: str) -> str:
