@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from connect_server import opened
 from oracle import assert_all_fresh, assert_fresh, rows
 
 REPLACE = "CREATE OR REPLACE MATERIALIZED VIEW"
@@ -156,7 +157,7 @@ def test_a_warehouse_that_is_copied_is_one_of_its_own(t: penstock.Database, tmp_
     t.checkpoint("then")
     before = rows(t.table("v"))
     shutil.copytree(t.path, tmp_path / "copy")
-    with penstock.connect(tmp_path / "copy") as copy:
+    with opened(tmp_path / "copy", t.spark) as copy:
         copy.sql("INSERT INTO t VALUES (7, NULL)")
         copy.refresh()
         assert_fresh(copy, "v", "INCREMENTAL")

@@ -202,9 +202,13 @@ class SourceTables:
     def insert_here(self, statement: TableStatement) -> int | None:
         """Insert rows that are written down, if it needs no Spark; gives how many, None if it does."""
         table = self._catalog.world().tables.get(statement.target.lower())
-        if table is None or (self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI"):
+        if table is None:
             return None
-        return insert(statement, table, own(self._spark).settings)
+        with spark_errors(f"{statement.verb} on {table.name!r} failed"):
+            if self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI":
+                return None
+            settings = own(self._spark).settings
+        return insert(statement, table, settings)
 
     def run(self, statement: TableStatement) -> DataFrame:
         """Run a statement on a table; views can be read in it, but not written."""

@@ -166,12 +166,7 @@ def _reads(body: Operator, mergeable: bool) -> str:
             return "all rows: without PARTITION BY there is one partition"
         case Window(functions=functions):
             at_end = reach_of(f for _, f in functions if isinstance(f, exp.Window)).is_tail
-            rows = (
-                "the last rows of the touched partitions, or all where it is not at their end"
-                if at_end
-                else ("all rows of the touched partitions")
-            )
-            return f"the change and {rows}"
+            return f"the change and {'the end, or all,' if at_end else 'all rows'} of the touched partitions"
         case TopK():
             return "the change and its own table; all rows when one of the first rows is removed"
     kinds = {type(op) for op in walk(body)}
