@@ -19,6 +19,7 @@ from sqlglot import exp
 from trees import Maker
 
 import penstock
+from penstock.answering import Answering
 from penstock.engine import cost
 from penstock.errors import InternalError, SqlError
 from penstock.frames import limits
@@ -339,16 +340,16 @@ class Praise(s.Statement):
     name: str
 
 
-def praising(usual: Callable[[penstock.Database, s.Statement], Any]) -> Callable[[penstock.Database, s.Statement], Any]:
-    """``Database._run`` with a case for the toy."""
+def praising(usual: Callable[[Answering, s.Statement], Any]) -> Callable[[Answering, s.Statement], Any]:
+    """``Answering.answer`` with a case for the toy."""
 
-    def run(db: penstock.Database, statement: s.Statement) -> Any:
+    def answer(self: Answering, statement: s.Statement) -> Any:
         match statement:
             case Praise(name=name):
                 return penstock.Done(f"{name} is praised")
-        return usual(db, statement)
+        return usual(self, statement)
 
-    return run
+    return answer
 
 
 def test_a_statement_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,9 +366,9 @@ def test_a_statement_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SqlError):
         parser.parse("SHOW WEATHER tomorrow")
     with penstock.connect(tmp_path / "warehouse") as db:
-        before = db._way_to_spark.started  # by another test of this process
+        before = db._at.spark.started  # by another test of this process
         with pytest.raises(InternalError, match="no way to run ShowWeather"):
             db.sql("SHOW WEATHER")
-        monkeypatch.setattr(penstock.Database, "_run", praising(penstock.Database._run))
+        monkeypatch.setattr(Answering, "answer", praising(Answering.answer))
         assert str(db.sql("PRAISE totals")) == "totals is praised"
-        assert db._way_to_spark.started == before
+        assert db._at.spark.started == before

@@ -12,6 +12,7 @@ from penstock.catalog.leases import Leases
 from penstock.catalog.records import LATE, late_names
 from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
+from penstock.engine.options import check_options, choice
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
@@ -30,7 +31,7 @@ from penstock.engine.workplace import (
 from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError
 from penstock.frames.settings import Settings, check_readable, own, under
 from penstock.graph import CycleError
-from penstock.sql.statements import CreateView
+from penstock.sql.statements import AlterView, CreateView
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.view_table import Shape, commit
 from penstock.vocabulary import Policy, Reason, Status
@@ -167,8 +168,19 @@ class Views:
     def _owner(world: World, node: NodeRecord) -> str:
         return next(v.name for v in world.views.values() if node.name in v.nodes)
 
-    def set_policy(self, name: str, policy: Policy) -> None:
-        """Change how a view is refreshed. To and from FULL the view is planned and filled anew."""
+    def alter(self, change: AlterView) -> str | None:
+        """Change when or how a view is refreshed; gives a remark when that has no effect for now."""
+        policy = check_options(change.refresh or "MANUAL", change.policy or Policy.AUTO, None)
+        consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
+        self._work.catalog.world().view_key(change.name)
+        if change.policy is not None:
+            self._set_policy(change.name, policy)
+        if consistency is None and schedule is None:
+            return None
+        return self._set_options(change.name, consistency=consistency, schedule=schedule)
+
+    def _set_policy(self, name: str, policy: Policy) -> None:
+        """To and from FULL the view is planned and filled anew."""
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
         recomputes = view.reason_code == Reason.POLICY_FULL
@@ -184,8 +196,7 @@ class Views:
         else:
             self._work.catalog.set_policy(view, policy)
 
-    def set_options(self, name: str, *, consistency: str | None, schedule: str | None) -> str | None:
-        """Change a view's CONSISTENCY or SCHEDULE POLICY; gives a remark when that has no effect for now."""
+    def _set_options(self, name: str, *, consistency: str | None, schedule: str | None) -> str | None:
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
         options = replace(

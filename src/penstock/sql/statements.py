@@ -193,7 +193,7 @@ class RefreshView(Statement):
 @dataclass(frozen=True, kw_only=True)
 class AlterView(Statement):
     name: str
-    policy: Policy | None = None
+    policy: str | None = None
     refresh: str | None = None
     consistency: str | None = None
     schedule: str | None = None

@@ -1,0 +1,154 @@
+"""What each statement does, and what is said of it: rows as a DataFrame, or a sentence (``Done``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.catalog.checkpoints import Checkpoints
+from penstock.engine.options import plain_name
+from penstock.engine.report import counted
+from penstock.errors import NotSupportedError
+from penstock.sql import statements as s
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.engine.report import Report
+    from penstock.storage.vacuum import Freed
+    from penstock.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class Done:
+    """The result of a statement that gives no rows."""
+
+    message: str
+    rows: int | None = None
+    report: Report | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class Answering:
+    at: Warehouse
+
+    def answer(self, statement: s.Statement) -> DataFrame | Done:
+        match statement:
+            case s.Query():
+                return self._query(statement.text)
+            case s.TableStatement():
+                return self._table_statement(statement)
+            case s.CreateTable() | s.DropTable() | s.SetWatermark() | s.AdvanceWatermark():
+                return Done(self._table(statement))
+            case s.CreateView():
+                return self._create_view(statement)
+            case s.RefreshView():
+                return _refreshed(statement.name, self.at.engine.refresh([statement.name], full=statement.full))
+            case s.ReplayLate():
+                return _refreshed(statement.name, self.at.engine.replay_late(statement.name))
+            case s.AlterView():
+                remark = self.at.engine.views.alter(statement)
+                return Done(f"view {statement.name} altered" + (f". {remark}" if remark else ""))
+            case s.DropView():
+                drop = self.at.engine.views.drop
+                gone = drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
+                return Done(f"dropped {', '.join(gone)}" if gone else f"view {statement.name} does not exist")
+            case s.MakeCheckpoint() | s.RestoreCheckpoint() | s.DropCheckpoint():
+                return Done(self._checkpoint(statement))
+            case s.Vacuum():
+                return _vacuumed(self.at.engine.vacuum(None))
+            case s.SetSetting():
+                from penstock.engine.settings import checked
+
+                self.at.catalog.set_setting(*checked(statement.name, statement.value))
+                return Done(f"{statement.name.lower()} set")
+        return self._show(statement)
+
+    def _query(self, text: str) -> DataFrame:
+        from penstock.engine.relations import newest
+        from penstock.engine.snapshots import run_past
+
+        spark = self.at.spark.session()
+        return run_past(spark, self.at.catalog, text, lambda world, key: newest(spark, world, key))
+
+    def _table(self, statement: s.CreateTable | s.DropTable | s.SetWatermark | s.AdvanceWatermark) -> str:
+        """What is done to a table as a whole."""
+        match statement:
+            case s.CreateTable():
+                created = self.at.tables.create(statement)
+                return f"table {statement.name} {'created' if created else 'exists already'}"
+            case s.DropTable():
+                dropped = self.at.tables.drop(statement.name, if_exists=statement.if_exists)
+                return f"table {statement.name} {'dropped' if dropped else 'does not exist'}"
+            case s.SetWatermark():
+                self.at.tables.set_watermark(statement.name, statement.watermark)
+                return f"watermark of {statement.name} {'set' if statement.watermark else 'dropped'}"
+            case s.AdvanceWatermark():
+                from penstock.engine.snapshots import time_of
+
+                if not self.at.tables.advance_watermark(statement.name, time_of(statement.moment)):
+                    return f"watermark of {statement.name} stays where it is: it is not before that time"
+                return f"watermark of {statement.name} advanced; refresh to see what it releases"
+
+    def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
+        """What reads or writes the rows of a table."""
+        world = self.at.catalog.world()
+        if not statement.writes and world.resolve(statement.target) not in world.tables:
+            if statement.verb != "DESCRIBE":
+                raise NotSupportedError(
+                    f"{statement.verb} is for tables, and {statement.target!r} is none. Use DESCRIBE MATERIALIZED VIEW "
+                    f"{statement.target} or SHOW REFRESH HISTORY FOR {statement.target}."
+                )
+            return self._show(s.DescribeView(statement.text, statement.target))
+        if statement.verb == "VACUUM" and statement.target.lower() in world.views:
+            return _vacuumed(self.at.engine.vacuum(statement.target))
+        inserted = self.at.tables.insert_here(statement)
+        if inserted is not None:
+            return Done(f"{statement.verb}: {counted(inserted)}", rows=inserted)
+        result = self.at.tables.run(statement)
+        if statement.returns_rows:
+            return result
+        row = result.first() if "num_affected_rows" in result.columns else None
+        if row is None:
+            return Done(f"{statement.verb} done")
+        return Done(f"{statement.verb}: {counted(row['num_affected_rows'])}", rows=row["num_affected_rows"])
+
+    def _create_view(self, statement: s.CreateView) -> Done:
+        views = self.at.engine.views
+        report = views.create(statement)
+        if report is None:
+            state = "created without rows" if not statement.initialize else "exists already"
+            return Done(f"materialized view {statement.name} {state}")
+        remark = views.remark(statement.name.lower())
+        said = f"materialized view {statement.name} created: {counted(report[statement.name].rows_inserted)}"
+        return Done(f"{said}. {remark}" if remark else said, report=report)
+
+    def _checkpoint(self, statement: s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint) -> str:
+        match statement:
+            case s.MakeCheckpoint():
+                made = Checkpoints(self.at.catalog).add(plain_name(statement.name))
+                return f"checkpoint {statement.name} is epoch {made.epoch}"
+            case s.RestoreCheckpoint():
+                epoch = self.at.engine.past.restore(statement.name)
+                return f"checkpoint {statement.name} restored as epoch {epoch}; refresh to catch up"
+            case s.DropCheckpoint():
+                self.at.engine.past.drop_checkpoint(statement.name)
+                return f"checkpoint {statement.name} dropped"
+
+    def _show(self, statement: s.Statement) -> DataFrame:
+        """SHOW, DESCRIBE and EXPLAIN."""
+        from penstock.observe.showing import Showing
+
+        showing = Showing(self.at.catalog, self.at.spark.session, self.at.engine.views.define, self._query)
+        return showing.show(statement)
+
+
+def _refreshed(name: str, report: Report) -> Done:
+    return Done(str(report[name]), report=report)
+
+
+def _vacuumed(freed: Freed) -> Done:
+    return Done(f"VACUUM: {freed.files:,} files, {freed.bytes:,} bytes deleted")

@@ -1,0 +1,89 @@
+"""A warehouse that is open: its catalog at once, and what knows Spark when it is first asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from penstock.catalog import Catalog
+from penstock.catalog.connection import refusal
+from penstock.engine.said import Said
+from penstock.errors import PenstockError, WarehouseError
+from penstock.storage.locations import local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.engine.engine import Engine
+    from penstock.engine.session import Spark
+    from penstock.engine.source_tables import SourceTables
+
+
+class Warehouse:
+    """Everything that knows Spark is imported late: status, graph and history answer without it."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        spark: SparkSession | None,
+        catalog: str | None,
+        progress: Callable[[str], None] | None,
+    ):
+        self.path = local_path(path, "a warehouse")
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except OSError as problem:
+            raise WarehouseError(
+                f"the warehouse {self.path!r} cannot be created: {problem.strerror}. Choose a directory you can write."
+            ) from None
+        # A path may have characters that mean something in a URL.
+        url = catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
+        self._refusal = refusal(self.path, url)
+        self.catalog = Catalog(url, self._refusal)
+        if catalog is None and not self._refusal:
+            self.catalog.settle_at(self.path)
+        self.progress = Said(progress)
+        self.closed = False
+        self._given_spark = spark
+
+    def check_open(self, *, to_change: bool = False) -> None:
+        if self.closed:
+            raise PenstockError("this database is closed. Open it again with penstock.connect(path).")
+        if to_change and self._refusal:
+            raise WarehouseError(self._refusal)
+
+    @property
+    def spark(self) -> Spark:
+        """The way to Spark, which starts when a session is asked of it."""
+        self.check_open()
+        return self._spark
+
+    @cached_property
+    def _spark(self) -> Spark:
+        from penstock.engine.session import Spark
+
+        return Spark(self._given_spark, self.progress)
+
+    @cached_property
+    def engine(self) -> Engine:
+        from penstock.engine.engine import Engine
+
+        return Engine(self.path, self.spark, self.catalog, self.progress)
+
+    @cached_property
+    def tables(self) -> SourceTables:
+        from penstock.engine.source_tables import SourceTables
+
+        return SourceTables(self.spark, self.catalog, self.engine.locate, self.engine.tell)
+
+    def close(self) -> None:
+        """An embedded Spark stops with the last warehouse that uses it."""
+        if self.closed:
+            return
+        self.closed = True
+        if "_spark" in self.__dict__:  # somebody has asked for it
+            self._spark.close()
+        self.catalog.close()
