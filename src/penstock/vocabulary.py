@@ -51,6 +51,16 @@ class Action(Word):
     SKIP = "SKIP"
 
 
+class When(Word):
+    """What makes a view due."""
+
+    MANUAL = "MANUAL"
+    ON_COMMIT = "ON COMMIT"
+    IMMEDIATE = "IMMEDIATE"
+    EVERY = "EVERY"
+    CRON = "CRON"
+
+
 class Strategy(Word):
     """How a change was applied to a node's table."""
 

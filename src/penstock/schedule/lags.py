@@ -1,0 +1,87 @@
+"""Target lags: how old a view may get, resolved through the graph, and the moments at which it is brought up to date.
+
+Views with different lags share moments: a period is 48 seconds doubled as often as fits into half of the lag, and its
+moments are counted from the Unix epoch. So every moment of a long period is one of each shorter period, and what is due
+together is one epoch. A view that is refreshed at each moment is at most two periods behind, less what a refresh takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from penstock.graph.dag import Dag
+
+SHORTEST = timedelta(seconds=48)
+_UNIX = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class TargetLag:
+    """What a view says: so much, or (None) as little as its readers need: DOWNSTREAM."""
+
+    length: timedelta | None
+
+    @property
+    def downstream(self) -> bool:
+        return self.length is None
+
+
+@dataclass(frozen=True)
+class EffectiveLag:
+    """What holds for a view, and whose word that is: its own, a reader's, or (None) the setting ``min_target_lag``."""
+
+    length: timedelta
+    said_by: str | None
+
+
+def period(lag: timedelta) -> timedelta:
+    """How often a view with this lag is brought up to date.
+
+    >>> [period(timedelta(seconds=s)).total_seconds() for s in (10, 95, 96, 191, 192, 300, 3600)]
+    [5.0, 47.5, 48.0, 48.0, 96.0, 96.0, 1536.0]
+    """
+    half = lag / 2
+    if half < SHORTEST:
+        return half
+    found = SHORTEST
+    while found * 2 <= half:
+        found *= 2
+    return found
+
+
+def moment_before(now: datetime, every: timedelta) -> datetime:
+    """The newest moment of a period that is not after now.
+
+    >>> moment_before(datetime(2026, 1, 1, 0, 7, 30, tzinfo=timezone.utc), timedelta(minutes=5)).isoformat()
+    '2026-01-01T00:05:00+00:00'
+    """
+    return now - (now - _UNIX) % every
+
+
+def effective_lags(lags: Mapping[str, TargetLag], graph: Dag, least: timedelta) -> dict[str, EffectiveLag]:
+    """The lag of each view that has one; DOWNSTREAM is the smallest among all who read the view, directly or not.
+
+    >>> graph = Dag({"clean": ["raw"], "daily": ["clean"], "live": ["clean"], "alone": ["raw"]})
+    >>> down, minute, hour = TargetLag(None), TargetLag(timedelta(minutes=1)), TargetLag(timedelta(hours=1))
+    >>> lags = {"clean": down, "daily": hour, "live": minute, "alone": down}
+    >>> for name, lag in effective_lags(lags, graph, timedelta(minutes=5)).items():
+    ...     print(name, lag.length, lag.said_by)
+    clean 0:01:00 live
+    daily 1:00:00 daily
+    live 0:01:00 live
+    alone 0:05:00 None
+    """
+    found = {}
+    for name, lag in lags.items():
+        if lag.length is not None:
+            found[name] = EffectiveLag(lag.length, name)
+            continue
+        said = [(own.length, reader) for reader, own in lags.items() if own.length and reader in _below(graph, name)]
+        found[name] = EffectiveLag(*min(said)) if said else EffectiveLag(least, None)
+    return found
+
+
+def _below(graph: Dag, name: str) -> set[str]:
+    return set(graph.descendants([name]))
