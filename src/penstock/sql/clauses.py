@@ -1,4 +1,4 @@
-"""The clauses that may follow the query of a materialized view, and finding where the query ends.
+"""The clauses of a materialized view, before AS or after the query, and finding where the query ends.
 
 A clause begins with a pair of words that no query ends with; the tail of the text is a list of clauses only if all of
 it reads as clauses, so a column called ``refresh`` does no harm.
@@ -6,19 +6,23 @@ it reads as clauses, so a column called ``refresh`` does no harm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from penstock.errors import NotSupportedError, SqlError
+from penstock.errors import SqlError
+from penstock.sql.calendar import check_cron
 from penstock.sql.cursor import Cursor
 from penstock.sql.intervals import MICROSECONDS, microseconds
 from penstock.sql.lexer import unquote
 from penstock.sql.query import check_query
-from penstock.sql.statements import AFTER_WATERMARK, PERIODICALLY, USUAL, Options, Watermark
-from penstock.vocabulary import Policy
+from penstock.sql.statements import AFTER_WATERMARK, DOWNSTREAM, PERIODICALLY, USUAL, Options, Watermark
+from penstock.sql.triggers import Trigger
+from penstock.vocabulary import Policy, When
 
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
-    ("REFRESH", "CRON"), ("REFRESH", "INCREMENTAL"), ("TARGET", "LAG"), ("EMIT", "AFTER"), ("EMIT", "ON"),
+    ("REFRESH", "CRON"), ("REFRESH", "INCREMENTAL"), ("SCHEDULE", "EVERY"), ("SCHEDULE", "CRON"), ("SCHEDULE", "REFRESH"),
+    ("TRIGGER", "ON"), ("PRIORITY",), ("TBLPROPERTIES",), ("COMMENT",), ("PARTITIONED", "BY"),
+    ("TARGET", "LAG"), ("EMIT", "AFTER"), ("EMIT", "ON"),
     ("EMIT", "PERIODICALLY"), ("EMIT", "NEVER"), ("EMIT", "ALWAYS"), ("EMIT", "CHANGES"), ("EMIT", "FINAL"),
     ("ALLOW", "LATENESS"), ("CONSISTENCY", "ATOMIC"), ("CONSISTENCY", "NONE"),
     ("SCHEDULE", "POLICY"), ("BUCKETS",), ("WITH", "NO", "DATA"), ("CASCADE",),
@@ -31,16 +35,18 @@ _CHOICES = {"EMIT": f": choose one of {_EMIT}"}
 
 @dataclass(kw_only=True)
 class Clauses:
-    refresh: str | None = None
+    comment: str | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+    partition: tuple[str, ...] = ()
+    cluster: tuple[str, ...] = ()
+    trigger: Trigger | None = None
     policy: Policy | None = None
     initialize: bool = True
     buckets: int | None = None
     options: Options = USUAL
     cascade: bool = False
-
-
-def not_yet(clause: str) -> NotSupportedError:
-    return NotSupportedError(f"{clause} is not supported yet: leave the clause out")
+    seen: set[str] = field(default_factory=set)
+    """What there is a clause about."""
 
 
 def find_query_end(cursor: Cursor) -> int:
@@ -53,7 +59,7 @@ def find_query_end(cursor: Cursor) -> int:
         if cursor.tokens[index].depth > base or not any(cursor.at(*start) for start in _STARTS):
             continue
         try:
-            read_clauses(cursor, dry=True)
+            read_clauses(cursor)
         except SqlError as failure:
             first_failure = first_failure or (index, failure)
             continue
@@ -77,58 +83,111 @@ def _is_query(text: str) -> bool:
     return True
 
 
-def read_clauses(cursor: Cursor, *, dry: bool = False) -> Clauses:
-    """Read clauses to the end of the statement. What is not built yet is read, then refused (unless ``dry``)."""
-    clauses = Clauses()
-    seen: set[str] = set()
-    while cursor.token is not None:
-        first = "REFRESH POLICY" if cursor.at("REFRESH", "POLICY") else cursor.token.upper
-        if first in seen:
-            raise cursor.error(f"the clause {first} stands here a second time{_CHOICES.get(first, '')}")
-        seen.add(first)
-        later = _read_clause(cursor, clauses)
-        if later and not dry:
-            raise not_yet(later)
+def read_clauses(cursor: Cursor, clauses: Clauses | None = None, *, before_query: bool = False) -> Clauses:
+    """Read clauses to the end of the statement, or up to AS; ``clauses`` are those that were read before."""
+    clauses = clauses or Clauses()
+    while cursor.token is not None and not (before_query and cursor.at("AS")):
+        at = cursor.index
+        what = _read_clause(cursor, clauses, before_query)
+        if what in clauses.seen:
+            cursor.index = at
+            raise cursor.error(f"the clause {what} stands here a second time{_CHOICES.get(what, '')}")
+        clauses.seen.add(what)
     return clauses
 
 
-def _read_clause(cursor: Cursor, clauses: Clauses) -> str | None:
-    """Read one clause; the name of the clause when it is not supported yet."""
+def _read_clause(cursor: Cursor, clauses: Clauses, before_query: bool = False) -> str:
+    """Read one clause; gives what it is about, of which there can be one."""
     if cursor.take("REFRESH", "POLICY"):
         clauses.policy = read_policy(cursor)
-        return None
-    if cursor.at("REFRESH"):
-        clauses.refresh, later = read_trigger(cursor)
-        return later
+        return "REFRESH POLICY"
+    if cursor.at("REFRESH") or cursor.at("TRIGGER") or (cursor.at("SCHEDULE") and not cursor.at("SCHEDULE", "POLICY")):
+        clauses.trigger = read_trigger(cursor)
+        return "REFRESH"
     if cursor.take("WITH", "NO", "DATA"):
         clauses.initialize = False
-        return None
+        return "WITH NO DATA"
     if cursor.take("CASCADE"):
         clauses.cascade = True
-        return None
+        return "CASCADE"
     if cursor.take("TARGET", "LAG"):
-        if not cursor.take("DOWNSTREAM"):
-            cursor.string("a lag such as '5 minutes', or DOWNSTREAM")
+        clauses.options = replace(clauses.options, lag=read_lag(cursor))
         return "TARGET LAG"
+    if cursor.take("PRIORITY"):
+        clauses.options = replace(clauses.options, priority=read_priority(cursor))
+        return "PRIORITY"
     if cursor.take("EMIT"):
         _read_emit(cursor, clauses)
-        return None
+        return "EMIT"
     if cursor.take("ALLOW", "LATENESS"):
         clauses.options = replace(clauses.options, lateness=read_interval(cursor))
-        return None
+        return "ALLOW LATENESS"
     if cursor.take("CONSISTENCY"):
         clauses.options = replace(clauses.options, consistency=_one_of(cursor, "ATOMIC", "NONE"))
-        return None
+        return "CONSISTENCY"
     if cursor.take("SCHEDULE", "POLICY"):
         clauses.options = replace(clauses.options, schedule=_one_of(cursor, "FASTEST", "SLOWEST"))
-        return None
+        return "SCHEDULE POLICY"
+    return _read_table_clause(cursor, clauses, before_query)
+
+
+def _read_table_clause(cursor: Cursor, clauses: Clauses, before_query: bool) -> str:
+    """A clause about the table that the view is kept in."""
+    if cursor.take("COMMENT"):
+        clauses.comment = cursor.string("a comment in quotes")
+        return "COMMENT"
+    if cursor.take("TBLPROPERTIES"):
+        clauses.properties = read_properties(cursor)
+        return "TBLPROPERTIES"
+    if cursor.take("PARTITIONED", "BY"):
+        clauses.partition = read_names(cursor)
+        return "PARTITIONED BY or CLUSTER BY"
+    if before_query and cursor.take("CLUSTER", "BY"):  # after a query, it is the query's
+        clauses.cluster = read_names(cursor)
+        return "PARTITIONED BY or CLUSTER BY"
     if cursor.take("BUCKETS"):
         clauses.buckets = cursor.integer("a number of buckets")
         if clauses.buckets == 0:
             cursor.index -= 1
             raise cursor.error("expected a number of buckets that is not 0")
-        return None
-    raise cursor.error("expected a clause of CREATE MATERIALIZED VIEW")
+        return "BUCKETS"
+    raise cursor.error(
+        "expected AS and a query, or a clause such as COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES or REFRESH"
+        if before_query
+        else "expected a clause of CREATE MATERIALIZED VIEW"
+    )
+
+
+def read_names(cursor: Cursor) -> tuple[str, ...]:
+    cursor.expect("(")
+    names = [cursor.name("the name of a column")]
+    while cursor.take(","):
+        names.append(cursor.name("the name of a column"))
+    cursor.expect(")")
+    return tuple(names)
+
+
+def read_properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    cursor.expect("(")
+    found: list[tuple[str, str]] = []
+    while True:
+        token = cursor.token
+        if token is not None and token.kind == "string":
+            key = cursor.string()
+        else:
+            key = cursor.name("a property")
+        cursor.take("=")
+        value = cursor.token
+        if value is None or value.kind not in ("string", "number", "word"):
+            raise cursor.error("expected the value of the property")
+        if value.kind == "string":
+            found.append((key, cursor.string()))
+        else:
+            cursor.index += 1
+            found.append((key, value.text))
+        if not cursor.take(","):
+            cursor.expect(")")
+            return tuple(found)
 
 
 def _one_of(cursor: Cursor, *words: str) -> str:
@@ -147,29 +206,69 @@ def read_policy(cursor: Cursor) -> Policy:
     raise cursor.error("expected AUTO, INCREMENTAL, INCREMENTAL STRICT or FULL")
 
 
-def read_trigger(cursor: Cursor) -> tuple[str, str | None]:
-    """REFRESH and when; with the name of the clause when that trigger is not supported yet."""
+def read_trigger(cursor: Cursor) -> Trigger:
+    """REFRESH and when; or in the words of Databricks SQL: SCHEDULE [REFRESH] .., TRIGGER ON UPDATE .."""
+    if cursor.take("TRIGGER", "ON", "UPDATE"):
+        return Trigger(when=When.ON_COMMIT, length=_read_at_most(cursor))
+    if cursor.take("SCHEDULE"):
+        cursor.take("REFRESH")
+        if cursor.at("EVERY") or cursor.at("CRON"):
+            return read_schedule(cursor)
+        raise cursor.error("expected EVERY or CRON")
     cursor.expect("REFRESH")
     if cursor.take("MANUAL"):
-        return "MANUAL", None
+        return Trigger()
     if cursor.take("ON", "COMMIT") or cursor.take("INCREMENTAL"):
-        return "ON COMMIT", "REFRESH ON COMMIT"
+        return Trigger(when=When.ON_COMMIT, length=_read_at_most(cursor))
     if cursor.take("IMMEDIATE"):
-        return "IMMEDIATE", "REFRESH IMMEDIATE"
-    if cursor.take("EVERY"):
-        if cursor.token is not None and cursor.token.kind == "number":
-            cursor.integer()
-        unit = cursor.name("SECOND, MINUTE, HOUR or DAY").upper().removesuffix("S")
-        if unit not in ("SECOND", "MINUTE", "HOUR", "DAY"):
-            cursor.index -= 1
-            raise cursor.error("expected SECOND, MINUTE, HOUR or DAY")
-        return f"EVERY {unit}", "REFRESH EVERY"
-    if cursor.take("CRON"):
-        cursor.string("a cron expression")
-        if cursor.take("AT", "TIME", "ZONE"):
-            cursor.string("a time zone")
-        return "CRON", "REFRESH CRON"
+        return Trigger(when=When.IMMEDIATE)
+    if cursor.at("EVERY") or cursor.at("CRON"):
+        return read_schedule(cursor)
     raise cursor.error("expected MANUAL, ON COMMIT, IMMEDIATE, EVERY, CRON, INCREMENTAL or POLICY")
+
+
+def read_schedule(cursor: Cursor) -> Trigger:
+    """EVERY n SECOND|MINUTE|HOUR|DAY|WEEK, or CRON '..' [AT TIME ZONE '..']."""
+    if cursor.take("CRON"):
+        cron = cursor.string("a cron expression in quotes")
+        zone = cursor.string("a time zone in quotes") if cursor.take("AT", "TIME", "ZONE") else "UTC"
+        check_cron(cron, zone)
+        return Trigger(when=When.CRON, cron=" ".join(cron.split()), zone=zone)
+    cursor.expect("EVERY")
+    count = cursor.integer() if cursor.token is not None and cursor.token.kind == "number" else 1
+    unit = cursor.name(_UNITS).lower().removesuffix("s")
+    if unit not in ("second", "minute", "hour", "day", "week"):
+        cursor.index -= 1
+        raise cursor.error(f"expected {_UNITS}")
+    if count == 0:
+        raise cursor.error("a schedule of length 0 is none. Use REFRESH ON COMMIT")
+    return Trigger(when=When.EVERY, length=count * MICROSECONDS[unit])
+
+
+_UNITS = "SECOND, MINUTE, HOUR, DAY or WEEK"
+
+
+def _read_at_most(cursor: Cursor) -> int | None:
+    return read_interval(cursor) or None if cursor.take("AT", "MOST", "EVERY") else None
+
+
+def read_lag(cursor: Cursor) -> int | str:
+    """DOWNSTREAM, or a length in microseconds: '5 minutes'."""
+    cursor.take("=")
+    if cursor.take("DOWNSTREAM"):
+        return DOWNSTREAM
+    text = cursor.string("a lag such as '5 minutes', or DOWNSTREAM")
+    length = microseconds(text)
+    if not length:
+        cursor.index -= 1
+        raise cursor.error("expected a lag such as '5 minutes', or DOWNSTREAM")
+    return length
+
+
+def read_priority(cursor: Cursor) -> int:
+    negative = cursor.take("-")
+    rank = cursor.integer("a whole number: what has more goes first")
+    return -rank if negative else rank
 
 
 def _read_emit(cursor: Cursor, clauses: Clauses) -> None:

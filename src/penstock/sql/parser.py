@@ -207,7 +207,7 @@ def _create_view(cursor: Cursor) -> s.CreateView:
         raise cursor.error("OR REPLACE and IF NOT EXISTS exclude each other")
     name = cursor.name("the name of the view")
     columns = _view_columns(cursor) if cursor.at("(") else ()
-    options = _view_options(cursor)
+    clauses = read_clauses(cursor, before_query=True)
     if not cursor.take("AS"):
         raise cursor.error("expected AS and a query")
     end, start = find_query_end(cursor), cursor.offset
@@ -217,12 +217,12 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     refuse_past(cursor.text, start, stop)
     check_query(cursor.text, start, stop)
     cursor.index = end
-    clauses = read_clauses(cursor)
+    read_clauses(cursor, clauses)
     return s.CreateView(
         cursor.text[cursor.tokens[begin].start :], name=name, query=cursor.text[start:stop], or_replace=or_replace,
-        if_not_exists=if_not_exists, columns=columns, comment=options.comment, properties=options.properties,
-        refresh=clauses.refresh or "MANUAL", policy=clauses.policy or Policy.AUTO, initialize=clauses.initialize,
-        placement=s.Placement(options.partition, options.cluster, clauses.buckets), options=clauses.options,
+        if_not_exists=if_not_exists, columns=columns, comment=clauses.comment, properties=clauses.properties,
+        trigger=clauses.trigger or MANUAL, policy=clauses.policy or Policy.AUTO, initialize=clauses.initialize,
+        placement=s.Placement(clauses.partition, clauses.cluster, clauses.buckets), options=clauses.options,
         cascade=clauses.cascade,
     )  # fmt: skip
 
@@ -238,65 +238,6 @@ def _view_columns(cursor: Cursor) -> tuple[tuple[str, str | None], ...]:
             return tuple(columns)
 
 
-@dataclass
-class _ViewOptions:
-    comment: str | None = None
-    properties: tuple[tuple[str, str], ...] = ()
-    partition: tuple[str, ...] = ()
-    cluster: tuple[str, ...] = ()
-
-
-def _view_options(cursor: Cursor) -> _ViewOptions:
-    options = _ViewOptions()
-    while not cursor.at("AS"):
-        placed = options.partition or options.cluster
-        if cursor.take("COMMENT"):
-            options.comment = cursor.string("a comment in quotes")
-        elif cursor.take("TBLPROPERTIES"):
-            options.properties = _properties(cursor)
-        elif placed and (cursor.at("PARTITIONED", "BY") or cursor.at("CLUSTER", "BY")):
-            raise cursor.error("a view has one PARTITIONED BY or one CLUSTER BY")
-        elif cursor.take("PARTITIONED", "BY"):
-            options.partition = _names(cursor)
-        elif cursor.take("CLUSTER", "BY"):
-            options.cluster = _names(cursor)
-        else:
-            raise cursor.error("expected COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES or AS and a query")
-    return options
-
-
-def _names(cursor: Cursor) -> tuple[str, ...]:
-    cursor.expect("(")
-    names = [cursor.name("the name of a column")]
-    while cursor.take(","):
-        names.append(cursor.name("the name of a column"))
-    cursor.expect(")")
-    return tuple(names)
-
-
-def _properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:
-    cursor.expect("(")
-    found: list[tuple[str, str]] = []
-    while True:
-        token = cursor.token
-        if token is not None and token.kind == "string":
-            key = cursor.string()
-        else:
-            key = cursor.name("a property")
-        cursor.take("=")
-        value = cursor.token
-        if value is None or value.kind not in ("string", "number", "word"):
-            raise cursor.error("expected the value of the property")
-        if value.kind == "string":
-            found.append((key, cursor.string()))
-        else:
-            cursor.index += 1
-            found.append((key, value.text))
-        if not cursor.take(","):
-            cursor.expect(")")
-            return tuple(found)
-
-
 def _refresh_view(cursor: Cursor) -> s.Statement:
     cursor.expect("REFRESH", "MATERIALIZED", "VIEW")
     name = cursor.name("the name of the view")
@@ -308,10 +249,10 @@ def _refresh_view(cursor: Cursor) -> s.Statement:
 def _alter_view(cursor: Cursor) -> s.Statement:
     cursor.expect("ALTER", "MATERIALIZED", "VIEW")
     name = cursor.name("the name of the view")
-    if cursor.at("SUSPEND") or cursor.at("RESUME"):
-        word = cursor.name()
-        cursor.end()
-        raise NotSupportedError(f"ALTER MATERIALIZED VIEW .. {word.upper()} is not supported yet")
+    for word, suspended in (("SUSPEND", True), ("RESUME", False)):
+        if cursor.take(word):
+            cursor.end()
+            return s.SuspendView(cursor.text, name, suspended)
     if cursor.take("RENAME", "TO"):
         other = cursor.name("the new name")
         raise NotSupportedError(
@@ -319,29 +260,29 @@ def _alter_view(cursor: Cursor) -> s.Statement:
             f"{name} prints its statement: run that with the name {other}, then drop {name}."
         )
     if cursor.token is None:
-        raise cursor.error("expected REFRESH, REFRESH POLICY, TARGET LAG, CONSISTENCY, SUSPEND or RESUME")
-    clauses = Clauses()
-    if cursor.take("REFRESH", "POLICY"):
-        clauses.policy = read_policy(cursor)
+        raise cursor.error(
+            "expected REFRESH, SCHEDULE, REFRESH POLICY, TARGET LAG, CONSISTENCY, PRIORITY, SUSPEND or RESUME"
+        )
+    if cursor.take("DROP", "SCHEDULE"):
         cursor.end()
-    elif cursor.at("REFRESH"):
-        clauses.refresh, later = read_trigger(cursor)
+        return s.AlterView(cursor.text, name=name, trigger=MANUAL)
+    if cursor.at("ADD") or cursor.at("ALTER"):
+        cursor.index += 1
+        trigger = read_trigger(cursor)
         cursor.end()
-        if later:
-            raise not_yet(later)
-    else:
-        clauses = read_clauses(cursor)
-        if not clauses.initialize or clauses.buckets:
-            raise SqlError(f"ALTER MATERIALIZED VIEW {name} cannot change that. Use CREATE OR REPLACE.")
+        return s.AlterView(cursor.text, name=name, trigger=trigger)
+    clauses = read_clauses(cursor)
+    if not clauses.seen <= _ALTERED:
+        raise SqlError(f"ALTER MATERIALIZED VIEW {name} cannot change that. Use CREATE OR REPLACE.")
     changed = clauses.options
     return s.AlterView(
-        cursor.text,
-        name=name,
-        policy=clauses.policy,
-        refresh=clauses.refresh,
-        consistency=changed.consistency,
-        schedule=changed.schedule,
-    )
+        cursor.text, name=name, policy=clauses.policy, trigger=clauses.trigger, lag=changed.lag,
+        consistency=changed.consistency, schedule=changed.schedule,
+        priority=changed.priority if "PRIORITY" in clauses.seen else None,
+    )  # fmt: skip
+
+
+_ALTERED = {"REFRESH", "REFRESH POLICY", "TARGET LAG", "PRIORITY", "CONSISTENCY", "SCHEDULE POLICY"}
 
 
 def _drop_view(cursor: Cursor) -> s.Statement:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.sql.intervals import described
+from penstock.sql.triggers import MANUAL, Trigger
 from penstock.vocabulary import Policy
 
 
@@ -125,6 +126,7 @@ ANYWHERE = Placement()
 
 ATOMIC, NONE = "ATOMIC", "NONE"
 ON_UPDATE, AFTER_WATERMARK, PERIODICALLY = "ON UPDATE", "AFTER WATERMARK", "PERIODICALLY"
+DOWNSTREAM = "DOWNSTREAM"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,12 +142,19 @@ class Options:
     """At most so often changes become visible, with EMIT PERIODICALLY."""
     lateness: int | None = None
     """How far behind the watermark a row may be."""
+    lag: int | str | None = None
+    """How old the view may get: microseconds, or DOWNSTREAM: as its readers need it."""
+    priority: int = 0
+    """Of what is due at one moment, what has more goes first."""
 
     def __str__(self) -> str:
         parts = [f"EMIT {self.emit}" + (f" INTERVAL {described(self.every)}" if self.every is not None else "")]
         parts += [f"ALLOW LATENESS INTERVAL {described(self.lateness)}" if self.lateness is not None else ""]
         parts += [f"CONSISTENCY {self.consistency}" if self.consistency else ""]
         parts += [f"SCHEDULE POLICY {self.schedule}" if self.schedule else ""]
+        lag = described(self.lag) if isinstance(self.lag, int) else self.lag
+        parts += ["" if lag is None else f"TARGET LAG {lag}" if lag == DOWNSTREAM else f"TARGET LAG '{lag}'"]
+        parts += [f"PRIORITY {self.priority}" if self.priority else ""]
         return " ".join(part for part in parts if part and part != f"EMIT {ON_UPDATE}")
 
 
@@ -175,7 +184,7 @@ class CreateView(Statement):
     columns: tuple[tuple[str, str | None], ...] = ()
     comment: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
-    refresh: str = "MANUAL"
+    trigger: Trigger = MANUAL
     policy: Policy = Policy.AUTO
     initialize: bool = True
     placement: Placement = ANYWHERE
@@ -194,9 +203,19 @@ class RefreshView(Statement):
 class AlterView(Statement):
     name: str
     policy: str | None = None
-    refresh: str | None = None
+    trigger: Trigger | None = None
+    lag: int | str | None = None
     consistency: str | None = None
     schedule: str | None = None
+    priority: int | None = None
+
+
+@dataclass(frozen=True)
+class SuspendView(Statement):
+    """ALTER MATERIALIZED VIEW .. SUSPEND, or RESUME."""
+
+    name: str
+    suspended: bool
 
 
 @dataclass(frozen=True)
