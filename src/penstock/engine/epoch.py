@@ -27,7 +27,7 @@ from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
-from penstock.errors import PenstockError, SourceError
+from penstock.errors import LeaseLostError, PenstockError, SourceError
 from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
@@ -247,9 +247,8 @@ class Epoch:
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
         relation.error = problem
         action = step.action if step else Action.SKIP
-        return ViewReport(
-            name=relation.name, action=action, reason=Reason.ERROR, status=Status.FAILED, error=str(problem)
-        )
+        reason = Reason.LEASE_LOST if isinstance(problem, LeaseLostError) else Reason.ERROR
+        return ViewReport(name=relation.name, action=action, reason=reason, status=Status.FAILED, error=str(problem))
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 

@@ -11,23 +11,25 @@ from datetime import datetime, timedelta, timezone
 from types import TracebackType
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
 from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
+from penstock.frames.frame import Frame
 from penstock.frames.names import WEIGHT
 from penstock.frames.spark.frame import as_spark
-from penstock.frames.spark.session import Running
+from penstock.frames.spark.session import Running, SparkOnDemand
 from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.dialect import quoted
 from penstock.sql.intervals import described
 from penstock.sql.parser import parse
 from penstock.sql.statements import Query
+from penstock.sql.trees import column, tree
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files, version_at
+from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
 
 
@@ -178,6 +180,11 @@ def past_table(spark: SparkSession, catalog: Catalog, past: Past) -> DataFrame:
 
 def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until: int | None) -> DataFrame:
     """A view's rows that came (+) and went (-) between two epochs, with ``__weight``."""
+    return as_spark(changed(Running(spark), catalog, name, since, until)).frame
+
+
+def changed(spark: SparkOnDemand, catalog: Catalog, name: str, since: int, until: int | None) -> Frame:
+    """The same, wherever the rows are."""
     world = catalog.world()
     key = world.view_key(name)
     first, last = moment_at(catalog, epoch=since), moment_at(catalog, epoch=until if until is not None else world.epoch)
@@ -195,10 +202,10 @@ def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until:
             "one to the other. Ask for the changes since a later epoch."
         )
     try:
-        change = read_change(Running(spark), before, after, columns)
+        change = read_change(spark, before, after, columns)
     except HistoryGone as problem:
         raise RetentionError(f"the changes of view {view.name!r} since epoch {since} are gone: {problem}") from None
     if change.rows is None:
-        rows = read_snapshot(spark, after, columns)
-        return rows.select(*map(quoted, columns), F.lit(1).cast("bigint").alias(WEIGHT)).limit(0)
-    return as_spark(change.rows.consolidated().only([*columns, WEIGHT])).frame
+        nothing = Pinned(spark=spark, snapshot=after, columns=tuple(columns)).read().nothing()
+        return nothing.select([*((name, column(name)) for name in columns), (WEIGHT, tree("CAST(1 AS BIGINT)"))])
+    return change.rows.consolidated().only([*columns, WEIGHT])

@@ -28,7 +28,13 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
-from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError
+from penstock.errors import (
+    AlreadyExistsError,
+    DependencyError,
+    LeaseLostError,
+    NotIncrementalError,
+    PenstockError,
+)
 from penstock.frames.settings import Settings, check_readable, own, under
 from penstock.graph import CycleError
 from penstock.sql.statements import AlterView, CreateView
@@ -293,4 +299,5 @@ def _check_filled(view: ViewRecord, reports: list[ViewReport], readers: Collecti
             f"view {blamed.name!r}, {role} failed to refresh: "
             f"{blamed.error.rstrip('. ')}. Repair that first, or let views advance on their own with CONSISTENCY NONE."
         )
-    raise PenstockError(f"view {view.name!r} was not created: {why}")
+    kind = LeaseLostError if blamed.reason == Reason.LEASE_LOST else PenstockError
+    raise kind(f"view {view.name!r} was not created: {why}")
