@@ -210,7 +210,7 @@ class Epoch:
         try:
             self._execute(step)
         except Exception as problem:  # whatever it is, it must not stop the other views
-            error = self._explained(problem, step.node)
+            error = self._lost_lease() or self._explained(problem, step.node)
             mismatch = as_mismatch(problem if isinstance(problem, StateMismatch) else error)
             if mismatch is not None:
                 result.mismatches[step.node.name] = str(mismatch)
@@ -223,6 +223,14 @@ class Epoch:
             rows_deleted=step.deleted, late=late, estimate=step.estimate,
             weighed=step.applied.weighed if step.applied else None,
         )  # fmt: skip
+
+    def _lost_lease(self) -> LeaseLostError | None:
+        """What went wrong in truth if another process took over: it may have written, or deleted, what is at hand."""
+        try:
+            self._check()
+        except LeaseLostError as lost:
+            return lost
+        return None
 
     def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
         """The problem in words; a file that is gone is told with the table or view that it belongs to."""

@@ -1,8 +1,8 @@
 """Reading a small change on the driver: from the log to the files to Arrow, without a Spark job.
 
 Commit by commit: the change feed's files where a commit has some; else the files that it added (+1) and removed (-1),
-and of a file that got another deletion vector just the rows that the vectors differ in. What is not simple (nested
-types, columns that a file lacks, old calendars) or not small is left to Spark.
+and of a file that got another deletion vector just the rows that the vectors differ in. What is not simple (columns
+that a file lacks, old calendars) or not small is left to Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ADDED = ("insert", "update_postimage")
 def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[str]) -> pa.Table | None:
     """The consolidated change of these commits, as columns and weight; None when Spark must read it."""
     try:
-        schema = plain_schema(after, columns)
+        schema = plain_schema(after, columns, nested=True)
         reading = _Reading(after, Columns(after, schema), has_times(schema), not any(c.metadata for c in commits))
         for commit in commits:
             reading.read(commit)
@@ -128,7 +128,11 @@ class _Reading:
         for number in groups:
             chunks = file.metadata.row_group(number)
             parts = (chunks.column(i) for i in range(chunks.num_columns))
-            size += sum(c.total_uncompressed_size for c in parts if c.path_in_schema in columns)
+            size += sum(
+                c.total_uncompressed_size
+                for c in parts
+                if {c.path_in_schema, c.path_in_schema.partition(".")[0]} & columns
+            )
         self._bytes += size
         if size > limits.CHANGE_BYTES or self._bytes > limits.CHANGE_BYTES_READ:
             raise _too_many()

@@ -59,7 +59,7 @@ def look_up(
     if not least <= rows <= limits.LOOKUP_MOST_ROWS or not 0 < sought.keys.num_rows <= limits.LOOKUP_KEYS:
         return None
     try:
-        schema = plain_schema(table, columns, structs=True)
+        schema = plain_schema(table, columns, nested=True)
         return _Search(table, schema, sought, located).rows(files)
     except (NotHere, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as problem:
         left_to_spark(f"looking up {', '.join(place.column for place in sought.places.values())}", problem)
