@@ -105,9 +105,9 @@ class Answering:
             return self._show(s.DescribeView(statement.text, statement.target))
         if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.at.engine.vacuum(statement.target))
-        inserted = self.at.tables.insert_here(statement)
-        if inserted is not None:
-            return Done(f"{statement.verb}: {counted(inserted)}", rows=inserted)
+        written = self.at.tables.write_here(statement)
+        if written is not None:
+            return Done(f"{statement.verb}: {counted(written)}", rows=written)
         result = self.at.tables.run(statement)
         if statement.returns_rows:
             return result

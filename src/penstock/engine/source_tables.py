@@ -14,9 +14,9 @@ from penstock.catalog import Catalog, Fence, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
 from penstock.engine.claims import claim
 from penstock.engine.event_time import check_column
-from penstock.engine.here import insert
 from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.settings import lock_timeout
+from penstock.engine.small_writes import change, insert
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -199,8 +199,8 @@ class SourceTables:
             delete_table(table.path)
         return True
 
-    def insert_here(self, statement: TableStatement) -> int | None:
-        """Insert rows that are written down, if it needs no Spark; gives how many, None if it does."""
+    def write_here(self, statement: TableStatement) -> int | None:
+        """Insert, update or delete a few rows, if it needs no Spark; gives how many, None if it does."""
         table = self._catalog.world().tables.get(statement.target.lower())
         if table is None:
             return None
@@ -208,7 +208,9 @@ class SourceTables:
             if self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI":
                 return None
             settings = own(self._spark).settings
-        return insert(statement, table, settings)
+        if statement.verb == "INSERT":
+            return insert(statement, table, settings)
+        return change(statement, table, self._spark, settings)
 
     def run(self, statement: TableStatement) -> DataFrame:
         """Run a statement on a table; views can be read in it, but not written."""
