@@ -146,7 +146,8 @@ def _source(db: penstock.Database, path: str, consumed: Frontier) -> DataFrame:
         found = _by_delta_rs(path, consumed.version)
         if found is None:
             return db.spark.read.format("delta").option("versionAsOf", consumed.version).load(path)
-        return db.spark.createDataFrame(*found)
+        rows, schema = found
+        return db.spark.createDataFrame(rows if rows.num_rows else [], schema)
 
     return _kept((path, consumed.table_id, consumed.version), read)
 
