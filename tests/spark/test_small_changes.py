@@ -84,7 +84,7 @@ def _jobs(db: penstock.Database) -> int:
     return len(db.spark.sparkContext.statusTracker().getJobIdsForGroup())
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2])
 def test_the_same_rows_and_feed_as_by_spark(both: penstock.Database, seed: int) -> None:
     random = Random(seed)
     versions = {name: Snapshot(both._catalog.world().tables[name].path).version for name in "tu"}
@@ -110,22 +110,22 @@ def test_views_follow(db: penstock.Database) -> None:
     after(db, "DELETE FROM t", action=("INCREMENTAL", "FULL"))
 
 
-@pytest.mark.parametrize("statement", BY_SPARK)
-def test_what_the_driver_does_not_do_spark_does(both: penstock.Database, statement: str) -> None:
-    here = both.sql(statement)
-    there = both.sql(statement.replace(" t", " u", 1))
-    assert isinstance(here, penstock.Done)
-    assert isinstance(there, penstock.Done)
-    assert here.rows == there.rows
-    assert _read(both, "t") == _read(both, "u")
+def test_what_the_driver_does_not_do_spark_does(both: penstock.Database) -> None:
+    for statement in BY_SPARK:
+        here = both.sql(statement)
+        there = both.sql(statement.replace(" t", " u", 1))
+        assert isinstance(here, penstock.Done)
+        assert isinstance(there, penstock.Done)
+        assert here.rows == there.rows, statement
+        assert _read(both, "t") == _read(both, "u"), statement
 
 
-@pytest.mark.parametrize("statement", REFUSED)
-def test_what_spark_refuses_is_refused_and_nothing_changes(both: penstock.Database, statement: str) -> None:
+def test_what_spark_refuses_is_refused_and_nothing_changes(both: penstock.Database) -> None:
     version = Snapshot(both._catalog.world().tables["t"].path).version
-    with pytest.raises(penstock.PenstockError):
-        both.sql(statement)
-    assert Snapshot(both._catalog.world().tables["t"].path).version == version
+    for statement in REFUSED:
+        with pytest.raises(penstock.PenstockError):
+            both.sql(statement)
+        assert Snapshot(both._catalog.world().tables["t"].path).version == version, statement
 
 
 def test_tables_that_ask_more_are_left_to_spark(db: penstock.Database, spark: SparkSession) -> None:
@@ -141,6 +141,18 @@ def test_tables_that_ask_more_are_left_to_spark(db: penstock.Database, spark: Sp
     db.sql("INSERT INTO a VALUES (1)")
     with pytest.raises(penstock.PenstockError):
         db.sql("DELETE FROM a WHERE id = 1")
+
+
+def test_files_that_nobody_counted_are_left_to_spark(db: penstock.Database, spark: SparkSession) -> None:
+    db.sql("CREATE TABLE t (id INT, x INT)")
+    spark.conf.set("spark.databricks.delta.stats.collect", "false")
+    try:
+        db.sql("INSERT INTO t SELECT id, id FROM range(5)")
+        assert str(db.sql("UPDATE t SET x = 7 WHERE id = 2")) == "UPDATE: 1 row"
+    finally:
+        spark.conf.unset("spark.databricks.delta.stats.collect")
+    assert str(db.sql("DELETE FROM t WHERE id > 2")) == "DELETE: 2 rows"
+    assert {tuple(row) for row in db.table("t").collect()} == {(0, 0), (1, 1), (2, 7)}
 
 
 def test_another_writer_between(both: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:

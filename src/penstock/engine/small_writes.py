@@ -32,7 +32,7 @@ from penstock.storage.log_writer import VersionTaken
 from penstock.storage.parquet import table_frame
 from penstock.storage.patch import by_file
 from penstock.storage.reader import schema_of
-from penstock.storage.replacing import can_mark, replace_rows
+from penstock.storage.replacing import are_counted, can_mark, replace_rows
 
 _TRIES = 20
 
@@ -136,9 +136,11 @@ def change(statement: TableStatement, table: TableRecord, spark: SparkOnDemand, 
         old, new = found
         if not old.num_rows:
             return 0
-        rows = old.drop_columns(list(LOCATED))
+        rows, places = old.drop_columns(list(LOCATED)), by_file(snapshot, old.select([FILE, PLACE]))
+        if not are_counted(snapshot, places):
+            return None
         try:
-            replace_rows(snapshot, by_file(snapshot, old.select([FILE, PLACE])), rows, new, statement.verb)
+            replace_rows(snapshot, places, rows, new, statement.verb)
             return old.num_rows
         except VersionTaken:
             continue

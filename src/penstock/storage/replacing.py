@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -69,6 +69,12 @@ def replace_rows(
             with suppress(FileNotFoundError):
                 os.unlink(path)
         raise
+
+
+def are_counted(table: Snapshot, files: Iterable[str]) -> bool:
+    """Whether the log says how many rows these files have; without, none of them may be marked."""
+    known = {unquote(path): add for path, add in table.state.adds.items()}
+    return all("numRecords" in json.loads(known[unquote(path)].get("stats") or "{}") for path in files)
 
 
 def _rows_of(add: Action) -> int:

@@ -41,8 +41,7 @@ def members(documents: pa.Array, names: list[str]) -> list[pa.Array]:
 
 def _value(found: str, names: list[str]) -> str | None:
     """A text, a whole number or a truth; what is not there is NULL. All else is Spark's."""
-    begin = found.lstrip(" \t\r\n")[:1]
-    if begin not in ("{", "[", "\ufeff"):  # one value, or no JSON from its first character on: there are no members
+    if found.lstrip(" \t\r\n")[:1] not in ("{", "[", "/", "#", "\ufeff"):  # one value, or no JSON: without members
         return None
     try:
         inner: Any = json.loads(found, object_pairs_hook=_once, parse_float=_refused, parse_constant=_refused)
