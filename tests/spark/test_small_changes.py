@@ -155,6 +155,18 @@ def test_files_that_nobody_counted_are_left_to_spark(db: penstock.Database, spar
     assert {tuple(row) for row in db.table("t").collect()} == {(0, 0), (1, 1), (2, 7)}
 
 
+def test_files_that_a_checkpoint_of_spark_tells(db: penstock.Database) -> None:
+    """It says the bounds of files twice, once in types that no commit knows."""
+    db.sql("CREATE TABLE t (id INT, y DECIMAL(10,2)) TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    db.sql("INSERT INTO t SELECT id, id FROM range(5)")
+    assert list(Path(db._catalog.world().tables["t"].path, "_delta_log").glob("*.checkpoint.parquet"))
+    assert str(db.sql("UPDATE t SET y = 7.5 WHERE id = 2")) == "UPDATE: 1 row"
+    assert str(db.sql("DELETE FROM t WHERE id > 2")) == "DELETE: 2 rows"
+    assert sorted(tuple(map(float, row)) for row in db.table("t").collect()) == [(0, 0), (1, 1), (2, 7.5)]
+    newest = sorted(Path(db._catalog.world().tables["t"].path, "_delta_log").glob("*.json"))[-1]
+    assert "_parsed" not in newest.read_text()
+
+
 def test_another_writer_between(both: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows are read again, so that the statement means what is there when it is committed."""
     from penstock.engine import small_writes

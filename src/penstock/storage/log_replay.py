@@ -104,7 +104,7 @@ def _newest_checkpoint(filesystem: fs.FileSystem, root: str, version: int) -> in
 
 
 def _checkpointed(checkpoint: pa.Table | None, kind: str, having: str | None = None) -> list[Action]:
-    """The actions of a kind that a checkpoint holds, without what it leaves empty."""
+    """The actions of a kind that a checkpoint holds, without what it leaves empty, or says twice (``stats_parsed``)."""
     if checkpoint is None:
         return []
     column = checkpoint.column(kind)
@@ -114,7 +114,10 @@ def _checkpointed(checkpoint: pa.Table | None, kind: str, having: str | None = N
             return []
         column = column.filter(pc.is_valid(pc.struct_field(column, having)))
     rows = column.to_pylist(maps_as_pydicts="strict")
-    return [{kind: {name: value for name, value in row.items() if value is not None}} for row in rows]
+    return [
+        {kind: {name: value for name, value in row.items() if value is not None and not name.endswith("_parsed")}}
+        for row in rows
+    ]
 
 
 def _live(checkpointed: Sequence[Action], commits: Sequence[Action]) -> dict[str, Action]:
