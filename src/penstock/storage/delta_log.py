@@ -383,10 +383,10 @@ def read_commits(path: str, since: int, until: int) -> list[Commit]:
     for version in range(since + 1, until + 1):
         try:
             with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
-                text = stream.read().decode()
+                lines = stream.read().split(b"\n")  # a text in it may have line ends of its own, as Unicode has them
         except FileNotFoundError:
             raise HistoryGone(f"the log of {path!r} no longer holds version {version}") from None
-        actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+        actions = [json.loads(line) for line in lines if line.strip()]
         commits.append(
             Commit(
                 version=version,

@@ -78,7 +78,7 @@ def _read(
     for number in range(0 if base is None else base + 1, version + 1):
         try:
             with filesystem.open_input_stream(f"{root}/_delta_log/{number:020d}.json") as stream:
-                commit = [json.loads(line) for line in stream.read().decode().splitlines() if line.strip()]
+                commit = [json.loads(line) for line in stream.read().split(b"\n") if line.strip()]
         except FileNotFoundError:
             raise UnknownLog(f"the log of {root!r} does not hold version {number}") from None
         actions += sorted(commit, key=lambda action: "remove" not in action)
