@@ -31,6 +31,7 @@ STATEMENTS = (
     "UPDATE t SET d = x WHERE k LIKE 'a%' AND NOT b <=> false",
     "UPDATE t SET y = 3 WHERE id IN (1, 2, 99)",
     "UPDATE t SET x = 0 WHERE id = 12345",
+    "UPDATE t SET x = 2147483647 + x WHERE x IS NULL",
     "DELETE FROM t WHERE id = 1",
     "DELETE FROM t WHERE d > 1 OR x IS NULL",
     "DELETE FROM t WHERE at < TIMESTAMP'2026-02-01 00:00:00'",
@@ -41,7 +42,6 @@ STATEMENTS = (
 )
 BY_SPARK = (
     "UPDATE t SET x = (SELECT MAX(id) FROM s)",
-    "UPDATE t SET x = 2147483647 + x WHERE x IS NULL",
     "DELETE FROM t WHERE FORMAT_NUMBER(x, 2) = '1.00'",
 )
 REFUSED = (
@@ -112,7 +112,9 @@ def test_views_follow(db: penstock.Database) -> None:
 
 def test_what_the_driver_does_not_do_spark_does(both: penstock.Database) -> None:
     for statement in BY_SPARK:
+        jobs = _jobs(both)
         here = both.sql(statement)
+        assert _jobs(both) > jobs, f"{statement} ran no Spark job"
         there = both.sql(statement.replace(" t", " u", 1))
         assert isinstance(here, penstock.Done)
         assert isinstance(there, penstock.Done)

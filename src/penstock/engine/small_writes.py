@@ -128,7 +128,7 @@ def change(statement: TableStatement, table: TableRecord, spark: SparkOnDemand, 
             return None
         try:
             with under(spark, settings):
-                found = _changed(spark, snapshot, statement.target, condition, values)
+                found = _changed(spark, snapshot, condition, values)
         except NotHere:
             return None
         if found is None:
@@ -188,7 +188,7 @@ def _plain(tree: exp.Expr, own: set[str]) -> exp.Expr | None:
 
 
 def _changed(
-    spark: SparkOnDemand, snapshot: Snapshot, target: str, condition: exp.Expr | None, values: Sequence[Named]
+    spark: SparkOnDemand, snapshot: Snapshot, condition: exp.Expr | None, values: Sequence[Named]
 ) -> tuple[pa.Table, pa.Table | None] | None:
     """The rows that a statement means, with their places, and what is to be in their place (None: nothing)."""
     schema = schema_of(snapshot)

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
 from pyroaring import BitMap64
 
 from penstock.storage.deletion_vectors import describe, file_name
@@ -41,17 +42,19 @@ def replace_rows(
 
     Raises ``VersionTaken`` if there is a newer version.
     """
-    known = {unquote(path): add for path, add in table.state.adds.items()}
-    going = {path: known[unquote(path)] for path in gone}
+    going = _adds(table, gone)
     hidden = {path: table.deleted.get(path, BitMap64()) | places for path, places in gone.items()}
     partly = {path: places for path, places in hidden.items() if len(places) < _rows_of(going[path])}
     file_id = uuid.uuid4()
     descriptors, content = describe(partly, file_id)
-    adds = [] if new is None else write_table(fitting(table, new), table.path, uuid.uuid4().hex[:12])
-    feed = [] if new is None else _feed(table, old, new)
+    adds: list[AddAction] = []
+    feed: list[Action] = []
     root = filesystem_of(table.path)[1]
     vectors = f"{root}/{file_name(file_id)}"
     try:
+        if new is not None:
+            adds = write_table(fitting(table, new), table.path, uuid.uuid4().hex[:12])
+            feed = _feed(table, old, new)
         if content:
             with open(vectors, "xb") as out:
                 out.write(content)
@@ -73,8 +76,13 @@ def replace_rows(
 
 def are_counted(table: Snapshot, files: Iterable[str]) -> bool:
     """Whether the log says how many rows these files have; without, none of them may be marked."""
+    return all("numRecords" in json.loads(add.get("stats") or "{}") for add in _adds(table, files).values())
+
+
+def _adds(table: Snapshot, files: Iterable[str]) -> dict[str, Action]:
+    """What the log says of some files; it may quote their paths otherwise."""
     known = {unquote(path): add for path, add in table.state.adds.items()}
-    return all("numRecords" in json.loads(known[unquote(path)].get("stats") or "{}") for path in files)
+    return {path: known[unquote(path)] for path in files}
 
 
 def _rows_of(add: Action) -> int:
