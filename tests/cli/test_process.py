@@ -68,6 +68,8 @@ def test_small_work_starts_no_java(tmp_path: Path) -> None:
     shown = without_java(tmp_path, "-w", place, "sql", "SELECT * FROM large")
     assert shown.stdout.splitlines()[1].split() == ["EU", "17.25"], shown.stderr
     for change, said in {
+        "CREATE TABLE refunds (id INT, amount DECIMAL(10,2))": "table refunds created\n",
+        "INSERT INTO refunds VALUES (1, 2)": "INSERT: 1 row\n",
         "UPDATE orders SET amount = amount + 1 WHERE id = 2": "UPDATE: 1 row\n",
         "DELETE FROM orders WHERE region IS NULL": "DELETE: 1 row\n",
     }.items():

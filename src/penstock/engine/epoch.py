@@ -63,6 +63,7 @@ class Epoch:
         """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
         self._spark = spark
         self._own: Own | None = None
+        self._asking = threading.Lock()
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
@@ -266,8 +267,9 @@ class Epoch:
             relation.after = snapshot_of(step.node.path, step.node.version)
             relation.in_memory = True
             return
-        if self._own is None and self._spark.started:  # read once an epoch; Spark that starts meanwhile has the usual
-            self._own = own(self._spark)
+        with self._asking:  # once an epoch; Spark that starts meanwhile has the usual
+            if self._own is None and self._spark.started:
+                self._own = own(self._spark)
         with under(self._spark, Settings.of(step.node.details.settings), self._own):
             self._compute(step, relation)
 

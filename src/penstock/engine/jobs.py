@@ -35,7 +35,7 @@ class _Tally:
         if not over_connect(session):
             self._given = session.sparkContext.getLocalProperty(_GROUP)
             self._group = self._given or f"penstock-{uuid.uuid4().hex}"
-            self._before = self._jobs(session)
+            self._before = self._jobs(session) if self._given else 0
             session.sparkContext.setLocalProperty(_GROUP, self._group)
 
     def count(self, spark: SparkOnDemand) -> int | None:

@@ -1,4 +1,4 @@
-"""Statements that write a few rows, without Spark: INSERT of values that are written down, UPDATE and DELETE.
+"""Statements that write little, without Spark: CREATE TABLE, INSERT of values that are written down, UPDATE and DELETE.
 
 What is not surely the same here and there gives None, and Spark does it: expressions that the driver does not know,
 subqueries, tables that ask more of their writers (constraints, generated columns, partitions), and many rows.
@@ -21,14 +21,16 @@ from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.arrow.tables import spark_name
 from penstock.frames.frame import Frame, NotHere
 from penstock.frames.names import FILE, LOCATED, PLACE
-from penstock.frames.settings import Settings, under
+from penstock.frames.settings import Own, Settings, under
 from penstock.frames.spark.session import SparkOnDemand
+from penstock.sql.columns import plain_columns
 from penstock.sql.dialect import SparkSql
-from penstock.sql.statements import TableStatement
+from penstock.sql.statements import CreateTable, TableStatement
 from penstock.sql.trees import Named, cast, column
 from penstock.storage.appending import append, can_append
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.log_writer import VersionTaken
+from penstock.storage.log_writer import VersionTaken, can_write
+from penstock.storage.new_table import create_with_changes
 from penstock.storage.parquet import table_frame
 from penstock.storage.patch import by_file
 from penstock.storage.reader import schema_of
@@ -42,6 +44,16 @@ _TAKEN = {
     "timestamp": ("timestamp", "string"), "timestamp_ntz": ("timestamp_ntz",),
 }  # fmt: skip
 """Types of columns, and which values go into them without a word."""
+
+
+def create(statement: CreateTable, path: str, session: Own) -> bool:
+    """CREATE TABLE of plain columns, in a directory that is ours; False if Spark must do it."""
+    if statement.query is not None or statement.options or not can_write(path):
+        return False
+    columns = plain_columns(statement.columns) if session.settings.here and not session.tables else None
+    if columns is not None:
+        create_with_changes(path, columns)
+    return columns is not None
 
 
 def insert(statement: TableStatement, table: TableRecord, settings: Settings) -> int | None:

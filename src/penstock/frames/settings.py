@@ -194,12 +194,14 @@ class Own:
 
     settings: Settings
     files: Mapping[str, str]
+    tables: bool = False
+    """Whether it says what new Delta tables are like."""
 
     @classmethod
-    def of(cls, values: Mapping[str, str]) -> Own:
+    def of(cls, values: Mapping[str, str], tables: bool) -> Own:
         found = {name: values.get(name, kept[0]).upper() for name, kept in STORED.items()}
         files = {name: kept[0] for name, kept in STORED.items() if found[name] not in kept}
-        return cls(Settings.of(values), files)
+        return cls(Settings.of(values), files, tables)
 
 
 def in_force(spark: SparkSession | SparkOnDemand) -> Settings:
