@@ -144,6 +144,28 @@ def test_a_lease_that_ran_out_is_still_good_if_nobody_wanted_it(t: penstock.Data
     assert_fresh(t, "v", "INCREMENTAL")
 
 
+def test_two_who_vacuum_at_once_delete_what_was_left_and_not_what_came_in_its_place(
+    t: penstock.Database, other: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find the table of a dropped view; the second comes to it when another view has its name and place."""
+    monkeypatch.setattr("penstock.engine.vacuum._LEAST", timedelta(0))
+    t.create_view("counts", COUNTS)
+    before = t._catalog.world().nodes["counts"].path
+    t.sql("DROP MATERIALIZED VIEW counts")
+
+    def meanwhile() -> None:
+        other.vacuum()
+        assert not Path(before).exists()
+        other.create_view("counts", COUNTS)
+        assert other._catalog.world().nodes["counts"].path == before
+
+    with between(points.DELETION, 1, meanwhile):
+        t.vacuum()
+    t.sql("INSERT INTO t VALUES (3)")
+    t.refresh()
+    assert_fresh(t, "counts", "INCREMENTAL")
+
+
 def test_vacuum_spares_what_a_writer_may_still_commit(
     t: penstock.Database, other: penstock.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
