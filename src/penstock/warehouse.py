@@ -43,7 +43,7 @@ class Warehouse:
         url = catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
         self._refusal = refusal(self.path, url)
         self.catalog = Catalog(url, self._refusal)
-        if catalog is None and not self._refusal:
+        if catalog is None:
             self.catalog.settle_at(self.path)
         self.progress = Said(progress)
         self.closed = False

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert
-from penstock.catalog.connection import open_engine, open_for_reading
+from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
@@ -52,6 +52,7 @@ class Catalog:
     def __init__(self, url: str, refusal: str | None = None):
         """``refusal``: what to say to whoever wants to write, in a catalog that can only be read."""
         self._refusal = refusal
+        self._file = sqlite_file(url)
         self._engine, self._copy = open_for_reading(url) if refusal else (open_engine(url), None)
         self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
 
@@ -66,6 +67,11 @@ class Catalog:
         points.reached(points.TRANSACTION)
         if writes and self._refusal:
             raise WarehouseError(self._refusal)
+        with self._begun(writes) as connection:
+            yield connection
+
+    @contextmanager
+    def _begun(self, writes: bool) -> Iterator[Connection]:
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
@@ -78,12 +84,21 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             if connection.execute(place).scalar() == path:
                 return
-        with self.transaction(writes=True) as connection:
+        if self._refusal and not self._read_a_copy():
+            return
+        with self._begun(writes=True) as connection:
             known = connection.execute(place).scalar()
             if known is not None and not (os.path.exists(known) and os.path.samefile(known, path)):
                 move_paths(connection, known, path)
             connection.execute(delete(t.settings).where(t.settings.c.name == _LOCATION))
             connection.execute(insert(t.settings).values(name=_LOCATION, value=path))
+
+    def _read_a_copy(self) -> bool:
+        """Go on with a copy of a catalog that cannot be written; False if there is none of it."""
+        if self._copy is None and self._file is not None:
+            self._engine.dispose()
+            self._engine, self._copy = open_copy(self._file)
+        return self._copy is not None
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

@@ -243,7 +243,7 @@ class World:
         if key in self.tables:
             raise NotFoundError(
                 f"{name!r} is a table, not a materialized view. SHOW MATERIALIZED VIEWS lists the views; "
-                "DROP TABLE and DESCRIBE TABLE are for tables."
+                "a table needs no refresh, and goes with DROP TABLE."
             )
         if key not in self.views:
             names = [view.name for view in self.views.values()]

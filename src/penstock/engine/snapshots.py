@@ -174,8 +174,31 @@ def run_past(spark: SparkSession, catalog: Catalog, text: str, current: Callable
 
 
 def past_table(spark: SparkSession, catalog: Catalog, past: Past) -> DataFrame:
+    if past.version is not None:
+        return _version_of(spark, catalog.world(), past.name, past.version)
     moment = moment_at(catalog, epoch=past.epoch, timestamp=past.timestamp)
     return Reader(lambda: spark, moment).table(past.name)
+
+
+def _version_of(spark: SparkSession, world: World, name: str, version: int) -> DataFrame:
+    """A table at a version of Delta's. A view has versions too, but which of them were published is ours to know."""
+    key = world.resolve(name)
+    if key not in world.tables:
+        raise DefinitionError(
+            f"{name!r} is a view: it is read AS OF EPOCH n or AS OF TIMESTAMP '..', not at a version of its table."
+        )
+    path = world.tables[key].path
+    newest = Snapshot(path).version
+    if version > newest:
+        raise NotFoundError(f"table {name!r} has no version {version}: its newest is {newest}.")
+    try:
+        found = Snapshot(path, version)
+        check_files(found)
+    except HistoryGone:
+        raise RetentionError(
+            f"version {version} of table {name!r} can no longer be read: its files are gone."
+        ) from None
+    return read_snapshot(spark, found)
 
 
 def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until: int | None) -> DataFrame:

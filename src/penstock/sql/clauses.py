@@ -40,7 +40,9 @@ class Clauses:
 
 
 def not_yet(clause: str) -> NotSupportedError:
-    return NotSupportedError(f"{clause} is not supported yet: leave the clause out")
+    return NotSupportedError(
+        f"{clause} is not supported yet: leave the clause out, and call penstock refresh from cron"
+    )
 
 
 def find_query_end(cursor: Cursor) -> int:
