@@ -184,3 +184,33 @@ def test_another_writer_between(both: penstock.Database, monkeypatch: pytest.Mon
     monkeypatch.setattr(small_writes, "replace_rows", late)
     assert str(both.sql("UPDATE t SET x = 0 WHERE id = 1")) == "UPDATE: 3 rows"
     assert {row["x"] for row in both.table("t").where("id = 1").collect()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("TINYINT", "300"), ("SMALLINT", "70000"), ("INT", "3000000000"), ("INT", "99999999999BD"), ("INT", "1e10D"),
+     ("BIGINT", "1e30D"), ("DATE", "'abc'"), ("TIMESTAMP", "'xyz'"), ("DECIMAL(5,2)", "123456.7")],
+)  # fmt: skip
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_value_that_does_not_fit_is_refused_whatever_the_session_says(
+    db: penstock.Database, kind: str, value: str, ansi: str
+) -> None:
+    """How values are stored is a setting of its own, which is strict; arithmetic alone is lax without ANSI."""
+    db.sql(f"CREATE TABLE t (id INT, a {kind})")
+    db.sql("INSERT INTO t VALUES (1, NULL)")
+    db.spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for statement in (f"UPDATE t SET a = {value}", f"INSERT INTO t VALUES (2, {value})"):
+            with pytest.raises(penstock.PenstockError):
+                db.sql(statement)
+    finally:
+        db.spark.conf.unset("spark.sql.ansi.enabled")
+    assert [tuple(row) for row in db.table("t").collect()] == [(1, None)]
+
+
+def test_columns_that_are_called_like_ours(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (a__file STRING, a INT)")
+    db.spark.sql(f"ALTER TABLE delta.`{db._catalog.world().tables['t'].path}` ADD COLUMNS (__file STRING, __place INT)")
+    db.sql("INSERT INTO t VALUES ('x', 1, 'f', 2)")
+    db.sql("UPDATE t SET a = 5 WHERE __place = 2")
+    assert [tuple(row) for row in db.table("t").collect()] == [("x", 5, "f", 2)]

@@ -57,6 +57,7 @@ def settings() -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         # VACUUM lists files in as many tasks as this says; by default ten thousand.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
+        "spark.sql.variable.substitute": "false",  # ${name} in a text is text, whoever reads it
         # Recording the caller's line for every Column costs more than making the Column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "penstock-spark-warehouse"),

@@ -15,6 +15,7 @@ from penstock.catalog import World
 from penstock.errors import PenstockError
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame
+from penstock.frames.settings import own
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.plan import Unsupported, build
 from penstock.plan.operators import Filter, Operator, Project, Scan
@@ -40,6 +41,8 @@ class Found:
 
 def read(text: str, world: World, spark: SparkOnDemand) -> Found | None:
     """A query that only chooses rows and columns of one small table or view; None if Spark must do it."""
+    if own(spark).replaces(text):
+        return None
     try:
         tree = parse_query(text)
         if not isinstance(tree, exp.Select) or tree.args.get("order") or tree.find(exp.Limit, exp.Offset):

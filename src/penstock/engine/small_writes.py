@@ -6,7 +6,8 @@ subqueries, tables that ask more of their writers (constraints, generated column
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import sqlglot
@@ -15,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.catalog import TableRecord
-from penstock.errors import ConflictError
+from penstock.errors import ConflictError, NotFoundError
 from penstock.frames.arrow.expressions import written_rows
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.arrow.tables import spark_name
@@ -28,8 +29,8 @@ from penstock.sql.dialect import SparkSql
 from penstock.sql.statements import CreateTable, TableStatement
 from penstock.sql.trees import Named, cast, column
 from penstock.storage.appending import append, can_append
-from penstock.storage.delta_log import Snapshot
-from penstock.storage.log_writer import VersionTaken, can_write
+from penstock.storage.delta_log import Snapshot, is_table
+from penstock.storage.log_writer import TableGone, VersionTaken, can_write, held_log, is_held
 from penstock.storage.new_table import create_with_changes
 from penstock.storage.parquet import table_frame
 from penstock.storage.patch import by_file
@@ -61,14 +62,34 @@ def insert(statement: TableStatement, table: TableRecord, settings: Settings) ->
     if statement.verb != "INSERT" or table.external:
         return None
     given = _written(statement.text)
-    snapshot = Snapshot(table.path)
-    if given is None or not can_append(snapshot):
+    if given is None:
         return None
-    rows = _typed(given, schema_of(snapshot), settings)
-    if rows is None:
-        return None
-    append(snapshot, rows, table.name)
-    return rows.num_rows
+    with _held(table) as log:
+        snapshot = Snapshot(table.path)
+        rows = _typed(given, schema_of(snapshot), settings) if can_append(snapshot) else None
+        if rows is None:
+            return None
+        append(snapshot, rows, table.name, log)
+        return rows.num_rows
+
+
+@contextmanager
+def _held(table: TableRecord) -> Iterator[int]:
+    """The log of a table, which is written to as long as it is there."""
+    try:
+        with held_log(table.path) as log:
+            try:
+                yield log
+            except FileNotFoundError:
+                if is_held(table.path, log):
+                    raise
+                raise TableGone(table.path) from None
+    except TableGone:
+        if is_table(table.path):
+            raise NotFoundError(
+                f"table {table.name!r} was dropped and created again meanwhile. Nothing was changed; try again."
+            ) from None
+        raise NotFoundError(f"table {table.name!r} was dropped meanwhile, or its directory is gone.") from None
 
 
 def _written(text: str) -> tuple[list[str] | None, list[list[exp.Expr]]] | None:
@@ -133,6 +154,18 @@ def change(statement: TableStatement, table: TableRecord, spark: SparkOnDemand, 
     told = _told(statement)
     if told is None:
         return None
+    with _held(table) as log:
+        return _change(statement, table, spark, settings, told, log)
+
+
+def _change(
+    statement: TableStatement,
+    table: TableRecord,
+    spark: SparkOnDemand,
+    settings: Settings,
+    told: tuple[exp.Expr | None, Sequence[Named]],
+    log: int,
+) -> int | None:
     condition, values = told
     for _ in range(_TRIES):
         snapshot = Snapshot(table.path)
@@ -152,7 +185,7 @@ def change(statement: TableStatement, table: TableRecord, spark: SparkOnDemand, 
         if not are_counted(snapshot, places):
             return None
         try:
-            replace_rows(snapshot, places, rows, new, statement.verb)
+            replace_rows(snapshot, places, rows, new, statement.verb, log)
             return old.num_rows
         except VersionTaken:
             continue
@@ -207,7 +240,12 @@ def _changed(
     known = {field.name.lower(): field for field in schema.fields}
     names = [name.lower() for name, _ in values]
     read = {c.name.lower() for tree in (condition, *(v for _, v in values)) if tree for c in tree.find_all(exp.Column)}
-    if len(known) < len(schema.fields) or len(set(names)) < len(names) or not {*names, *read} <= set(known):
+    if (
+        known.keys() & set(LOCATED)
+        or len(known) < len(schema.fields)
+        or len(set(names)) < len(names)
+        or not {*names, *read} <= set(known)
+    ):
         return None
     rows: Frame = table_frame(spark, snapshot, schema.names, located=True)
     if not isinstance(rows, ArrowFrame) or rows.rows() is None:

@@ -25,7 +25,7 @@ from penstock.errors import (
     QueryError,
     SqlError,
 )
-from penstock.frames.settings import own
+from penstock.frames.settings import ANSI, own
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.graph.watermarks import as_micros
@@ -207,7 +207,12 @@ class SourceTables:
         with spark_errors(f"{statement.verb} on {table.name!r} failed"):
             if self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI":
                 return None
-            settings = own(self._spark).settings
+            session = own(self._spark)
+        settings = session.settings
+        if settings[ANSI] != "true" or session.replaces(
+            statement.text
+        ):  # a value that does not fit is refused all the same
+            return None
         if statement.verb == "INSERT":
             return insert(statement, table, settings)
         return change(statement, table, self._spark, settings)

@@ -30,12 +30,13 @@ from penstock.engine.workplace import (
 )
 from penstock.errors import (
     AlreadyExistsError,
+    DefinitionError,
     DependencyError,
     LeaseLostError,
     NotIncrementalError,
     PenstockError,
 )
-from penstock.frames.settings import Settings, check_readable, own, under
+from penstock.frames.settings import Own, Settings, check_readable, own, under
 from penstock.graph import CycleError
 from penstock.sql.statements import AlterView, CreateView
 from penstock.storage.delta_log import Snapshot, is_table
@@ -103,7 +104,10 @@ class Views:
 
     def define(self, world: World, statement: CreateView, settings: Settings | None = None) -> Definition:
         spark, session = self._work.spark, self._work.session()
-        settings = own(spark).settings if settings is None else settings
+        if settings is None:
+            mine = own(spark)
+            settings = mine.settings
+            _check_settled(statement, mine)
         check_readable(statement.name, settings)
         with under(spark, settings):
             return define(session, world, statement, self._work.locating(world), settings)
@@ -249,6 +253,15 @@ class Views:
             self._work.catalog.drop_views(dropped, leases.fence)
         self._work.leave_unused(world)
         return [world.views[k].name for k in dropped]
+
+
+def _check_settled(statement: CreateView, session: Own) -> None:
+    if session.replaces(statement.query):
+        raise DefinitionError(
+            f"view {statement.name!r} cannot be created: Spark would replace ${{..}} in its query by a setting of this "
+            "session, which may be another at the next refresh. Write the value itself, or switch that off for the "
+            "session: spark.conf.set('spark.sql.variable.substitute', 'false')."
+        )
 
 
 def _check_late_names(world: World, definition: Definition) -> None:

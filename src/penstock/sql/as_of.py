@@ -88,13 +88,18 @@ def refuse_past(text: str, start: int, stop: int, why: str = VIEWS_ARE_CURRENT) 
     """A part of the text that must not read AS OF, such as a view's query: the moment will be forgotten."""
     cursor = Cursor(text[:stop])
     while cursor.token is not None:
-        if cursor.offset > start and _begins(cursor):
+        if cursor.offset > start and (_is_ours(cursor) or (why == VIEWS_ARE_CURRENT and _begins(cursor))):
             raise error_at(text, cursor.offset, why)
         cursor.index += 1
 
 
+def _is_ours(cursor: Cursor) -> bool:
+    return cursor.at("AS", "OF", "EPOCH") or cursor.at("AS", "OF", "TIMESTAMP")
+
+
 def _begins(cursor: Cursor) -> bool:
-    if cursor.at("AS", "OF", "EPOCH") or cursor.at("AS", "OF", "TIMESTAMP"):
+    """Whether here is a clause of ours, or one of Delta's, which Spark reads in statements that write."""
+    if _is_ours(cursor):
         return True
     ahead = cursor.tokens[cursor.index + 3 : cursor.index + 4]
     if not ahead or ahead[0].kind not in ("number", "string") or cursor.tokens[cursor.index - 1].upper == "TO":

@@ -36,11 +36,11 @@ def can_mark(table: Snapshot) -> bool:
 
 
 def replace_rows(
-    table: Snapshot, gone: Mapping[str, BitMap64], old: pa.Table, new: pa.Table | None, operation: str
+    table: Snapshot, gone: Mapping[str, BitMap64], old: pa.Table, new: pa.Table | None, operation: str, log: int
 ) -> None:
     """Put ``new`` rows in the place of ``old`` ones, which are at these places of the table's files; or none.
 
-    Raises ``VersionTaken`` if there is a newer version.
+    Raises ``VersionTaken`` if there is a newer version. ``log`` was held before the table was looked at.
     """
     going = _adds(table, gone)
     hidden = {path: table.deleted.get(path, BitMap64()) | places for path, places in gone.items()}
@@ -65,7 +65,7 @@ def replace_rows(
             *[as_action(add) for add in adds],
             *feed,
         ]
-        put(table.path, table.version + 1, actions, checkpoint_every=100)
+        put(table.path, table.version + 1, actions, checkpoint_every=100, log=log)
     except BaseException:
         discard(table.path, adds)
         for path in [vectors, *(f"{root}/{one['cdc']['path']}" for one in feed)]:
@@ -99,7 +99,7 @@ def _feed(table: Snapshot, old: pa.Table, new: pa.Table) -> list[Action]:
         for rows, kind in ((old, _BEFORE), (new, _AFTER))
     ]
     filesystem, root = filesystem_of(table.path)
-    filesystem.create_dir(f"{root}/_change_data")
+    filesystem.create_dir(f"{root}/_change_data", recursive=False)
     path = f"_change_data/cdc-{uuid.uuid4()}.snappy.parquet"
     pq.write_table(pa.concat_tables(parts), f"{root}/{path}", filesystem=filesystem, write_statistics=False)
     size = filesystem.get_file_info(f"{root}/{path}").size

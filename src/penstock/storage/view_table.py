@@ -117,7 +117,7 @@ def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
         return []
     folder = _folder(run)
     filesystem, root = filesystem_of(path)
-    filesystem.create_dir(f"{root}/{folder}")
+    filesystem.create_dir(f"{root}/{folder}", recursive=False)  # not that of a table which was dropped meanwhile
     place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
     pq.write_table(
         table, place, filesystem=filesystem, row_group_size=_GROUP_ROWS, write_statistics=_with_bounds(table.schema)
