@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,22 +20,10 @@ from penstock.cli.main import app
 from penstock.errors import DefinitionError
 from penstock.frames import limits
 from penstock.frames.settings import DEFAULTS, Settings, own, under
+from sessions import having
 
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
-
-
-@contextmanager
-def having(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """A session with other settings, as another process has one."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def story(db: penstock.Database, settings: dict[str, str], views: dict[str, str], changes: Sequence[str]) -> None:

@@ -43,6 +43,7 @@ def settings() -> dict[str, str]:
         "spark.driver.memory": os.environ.get("PENSTOCK_DRIVER_MEMORY", "4g"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.ui.explainMode": "simple",  # every query writes its plan for a page that nobody sees
         "spark.sql.shuffle.partitions": cores,
         "spark.databricks.delta.snapshotPartitions": "1",
         # A join that sends the smaller side leaves the larger one in order, and there is room for more than 10m.

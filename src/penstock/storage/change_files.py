@@ -23,14 +23,11 @@ from penstock.frames.frame import NotHere
 from penstock.frames.names import WEIGHT
 from penstock.frames.zset import narrowed
 from penstock.storage.columns import Columns, nothing
-from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, is_elsewhere, vectors_of
+from penstock.storage.delta_log import ADDED, CHANGE_TYPE, Commit, Snapshot, filesystem_of, is_elsewhere, vectors_of
 from penstock.storage.file_cache import FILES
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
 from penstock.storage.row_groups import GroupColumns, Numbers, decoded_size, row_groups
-
-_CHANGE_TYPE = "_change_type"
-_ADDED = ("insert", "update_postimage")
 
 
 def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[str]) -> pa.Table | None:
@@ -84,8 +81,8 @@ class _Reading:
         return pa.concat_tables([empty, *tables]).combine_chunks()
 
     def _feed(self, action: dict[str, Any]) -> None:
-        rows = self._read(self._open(action), [_CHANGE_TYPE])
-        added = pa.compute.is_in(rows.column(_CHANGE_TYPE), value_set=pa.array(_ADDED))
+        rows = self._read(self._open(action), [CHANGE_TYPE])
+        added = pa.compute.is_in(rows.column(CHANGE_TYPE), value_set=pa.array(ADDED))
         for weight, kept in ((1, added), (-1, pa.compute.invert(added))):
             self._keep(rows.filter(kept), action, weight)
 

@@ -31,6 +31,8 @@ from penstock.storage.log_replay import TableState, UnknownLog, read_partitions,
 _UNKNOWN_ROWS = 10_000_000
 _LEAST_WEIGHT = 64 * 1024
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+CHANGE_TYPE, ADDED = "_change_type", ("insert", "update_postimage")
+"""The column of the change feed that says what became of a row, and its words for rows that are there from now on."""
 PARTITIONED = "penstock.partitioned"
 """The property of a table whose files lie in folders that name their partitions."""
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}

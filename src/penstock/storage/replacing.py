@@ -19,13 +19,12 @@ from deltalake.transaction import AddAction
 from pyroaring import BitMap64
 
 from penstock.storage.deletion_vectors import describe, file_name
-from penstock.storage.delta_log import Snapshot, filesystem_of
+from penstock.storage.delta_log import CHANGE_TYPE, Snapshot, filesystem_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import can_write, marked, put, removed, said
 from penstock.storage.table_rows import fitting
 from penstock.storage.view_table import as_action, discard, write_table
 
-_CHANGE_TYPE = "_change_type"
 _BEFORE, _AFTER = "update_preimage", "update_postimage"
 
 
@@ -95,7 +94,7 @@ def _feed(table: Snapshot, old: pa.Table, new: pa.Table) -> list[Action]:
     if table.configuration.get("delta.enableChangeDataFeed") != "true":
         return []
     parts = [
-        fitting(table, rows).append_column(_CHANGE_TYPE, pa.array([kind] * rows.num_rows, pa.string()))
+        fitting(table, rows).append_column(CHANGE_TYPE, pa.array([kind] * rows.num_rows, pa.string()))
         for rows, kind in ((old, _BEFORE), (new, _AFTER))
     ]
     filesystem, root = filesystem_of(table.path)

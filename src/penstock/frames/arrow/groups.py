@@ -24,6 +24,8 @@ _LONGEST = 18
 """Digits of decimals that fit into 64 bits."""
 
 _WIDEST, _ROOM = 2**61, 2**62
+_COUNTED = 4
+"""Values that numbers may have, for each of them, so that counting them takes less than sorting them."""
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
@@ -173,7 +175,26 @@ def _width(numbers: Numbers) -> int:
 
 
 def _dense(numbers: Numbers) -> Numbers:
-    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    return _grouped(numbers)[1]
+
+
+def _grouped(numbers: Numbers) -> tuple[Numbers, Numbers]:
+    """A row of each different number, in their order, and for each row which of them it has.
+
+    >>> first, of = _grouped(np.array([7, 3, 7]))
+    >>> first.tolist(), of.tolist()
+    ([1, 0], [1, 0, 1])
+    """
+    if not len(numbers) or _width(numbers) > _COUNTED * len(numbers):
+        _, first, of = np.unique(numbers, return_index=True, return_inverse=True)
+        return first, np.asarray(of, np.int64)
+    shifted = numbers - numbers.min()  # few enough to be counted, which needs no sorting
+    there = np.zeros(_width(numbers), np.bool_)
+    there[shifted] = True
+    of = (np.cumsum(there) - 1)[shifted]
+    first = np.empty(int(of.max()) + 1, np.int64)
+    first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
+    return first, of
 
 
 def has_floats(data_type: pa.DataType) -> bool:
@@ -189,8 +210,7 @@ class Groups:
     def __init__(self, keys: Sequence[pa.Array], count: int):
         if keys:
             number = together([codes(key) for key in keys])
-            _, self.first, self.of = np.unique(number, return_index=True, return_inverse=True)
-            self.of = np.asarray(self.of, np.int64)
+            self.first, self.of = _grouped(number)
             self.count = len(self.first)
         else:
             self.of, self.count = np.zeros(count, np.int64), 1
