@@ -28,7 +28,7 @@ CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py constructs.py e
     settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
 
 test: java install lint ## check the code, then run every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT)
 	$(BIN)/python tests/operators_page.py check
 

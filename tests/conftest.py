@@ -31,11 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # What counts is how much is done in all, not how long a pause lasts.
-_JAVA = ["-XX:+UseParallelGC"]
-if "PENSTOCK_TPCH_SF" not in os.environ:
-    # Thousands of small queries, hardly any code twice as often as the second compiler needs to pay.
-    _JAVA.append("-XX:TieredStopAtLevel=1")
-os.environ.setdefault("JDK_JAVA_OPTIONS", " ".join(_JAVA))
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
 
 
 @pytest.fixture(scope="session")
