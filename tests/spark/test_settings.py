@@ -411,28 +411,21 @@ def test_local_times_are_looked_up_in_the_windows_of_their_zone(
 
 def test_what_looks_like_a_variable_is_text_for_everyone(db: penstock.Database) -> None:
     """Spark replaces ``${name}`` by a setting before it reads a text: one of ours never."""
-    session = db.spark
-    session.conf.set("my.name", "alpha")
-    session.conf.set("spark.sql.variable.substitute", "false")
-    try:
+    replaced = "spark.sql.variable.substitute"
+    with having(db.spark, {"my.name": "alpha", replaced: "false"}):
         db.sql("CREATE TABLE t (s STRING, n INT)")
         db.sql("INSERT INTO t VALUES ('${my.name}', 1), ('alpha', 2)")
         db.create_view("chosen", "SELECT s, '${my.name}' AS told FROM t WHERE s = '${my.name}'")
         db.create_view("counts", "SELECT s, COUNT(*) AS n FROM t GROUP BY s")
-        session.conf.set("spark.sql.variable.substitute", "true")
-        with pytest.raises(penstock.DefinitionError, match=r"Spark would replace \$\{\.\.\} in its query"):
-            db.create_view("refused", "SELECT '${my.name}' AS s FROM t")
-        db.sql("INSERT INTO t VALUES ('${my.name}', 3)")  # which Spark reads as alpha, wherever it is done
-        session.conf.set("spark.sql.variable.substitute", "false")
+        with having(db.spark, {replaced: "true"}):
+            with pytest.raises(penstock.DefinitionError, match=r"Spark would replace \$\{\.\.\} in its query"):
+                db.create_view("refused", "SELECT '${my.name}' AS s FROM t")
+            db.sql("INSERT INTO t VALUES ('${my.name}', 3)")  # which Spark reads as alpha, wherever it is done
         db.sql("INSERT INTO t VALUES ('${my.name}', 4)")
-        session.conf.set("spark.sql.variable.substitute", "true")
-        db.refresh()
-        assert session.conf.get("spark.sql.variable.substitute") == "true"
-        db.refresh("chosen", full=True)
-        session.conf.set("spark.sql.variable.substitute", "false")
+        with having(db.spark, {replaced: "true"}):
+            db.refresh()
+            assert db.spark.conf.get(replaced) == "true"
+            db.refresh("chosen", full=True)
         assert sorted(row.n for row in db.sql("SELECT n FROM t WHERE s = '${my.name}'").collect()) == [1, 4]
         assert [tuple(row) for row in db.table("chosen").collect()] == [("${my.name}", "${my.name}")] * 2
         assert sorted(map(tuple, db.table("counts").collect())) == [("${my.name}", 2), ("alpha", 2)]
-    finally:
-        session.conf.unset("my.name")
-        session.conf.set("spark.sql.variable.substitute", "false")

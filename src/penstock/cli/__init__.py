@@ -3,12 +3,12 @@
 import sys
 
 
-def main() -> None:
+def run() -> None:
     """The entry point. It loads the rest only here, so that Ctrl-C meanwhile is one word, too."""
     try:
-        from penstock.cli.main import main as command
+        from penstock.cli.main import main
 
-        command()
+        main()
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)

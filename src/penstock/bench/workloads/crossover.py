@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ROWS = 10_000_000
 PERCENTAGES = (0.01, 0.1, 1.0, 10.0, 50.0)
-_TINY, _WORTHWHILE = 1.0, 10.0
+_WORTHWHILE = 10.0
 _LAST_SMALL = 1.0
 _NEVER_SLOWER = 1 / 1.15
 
@@ -69,7 +69,7 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
         changed = float(share.removesuffix(" %"))
         target = 1.0 if changed <= _WORTHWHILE else round(_NEVER_SLOWER, 2)
         goals.append(at_least("x the speed of recomputation", cell.ratio(FULL), target, cell.case))
-        if changed <= _TINY and kind != "window":
+        if changed <= _LAST_SMALL and kind != "window":
             goals.append(at_least(f"x the speed of {TITLES[DUCKDB]}", cell.ratio(DUCKDB), 1.0, cell.case))
     choices = [choice for choice in (cell.chose_well() for cell in cells) if choice is not None]
     right = 100 * sum(choices) / len(choices) if choices else None
