@@ -152,7 +152,7 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with timing(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
+        with timing(clock), counting_jobs() as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
         report.in_line = in_line()
         report.unlike = Settings.of(step.node.details.settings).unlike(self._own.settings if self._own else USUAL)

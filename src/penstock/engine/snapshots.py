@@ -28,7 +28,8 @@ from penstock.sql.parser import parse
 from penstock.sql.statements import Query
 from penstock.sql.trees import column, tree
 from penstock.storage.changes import read_change
-from penstock.storage.delta_log import HistoryGone, Snapshot, check_files, version_at
+from penstock.storage.commits import version_at
+from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
 

@@ -23,7 +23,8 @@ from penstock.frames.frame import NotHere
 from penstock.frames.names import WEIGHT
 from penstock.frames.zset import narrowed
 from penstock.storage.columns import Columns, nothing
-from penstock.storage.delta_log import ADDED, CHANGE_TYPE, Commit, Snapshot, filesystem_of, is_elsewhere, vectors_of
+from penstock.storage.commits import Commit
+from penstock.storage.delta_log import ADDED, CHANGE_TYPE, Snapshot, filesystem_of, is_elsewhere, vectors_of
 from penstock.storage.file_cache import FILES
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema

@@ -33,16 +33,15 @@ from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.dialect import quoted
 from penstock.storage.change_files import read_locally
+from penstock.storage.commits import Commit, read_commits
 from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import (
     ADDED,
     CHANGE_TYPE,
-    Commit,
     HistoryGone,
     Snapshot,
     check_files,
     files_exist,
-    read_commits,
 )
 from penstock.storage.reader import read_files, read_places, read_snapshot, schema_of
 from penstock.vocabulary import Word

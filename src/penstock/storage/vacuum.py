@@ -17,8 +17,9 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from penstock import points
+from penstock.storage.commits import read_commits
 from penstock.storage.deletion_vectors import stored_at
-from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version, read_commits
+from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version
 
 _LOG = "_delta_log"
 _LEFT = "_left"
