@@ -22,8 +22,8 @@ java:
 	@.ci/check-java
 
 # A process has either a classic session or one of Spark Connect, so what is run over Connect is run again.
-CONNECT := $(addprefix tests/spark/test_,session.py aggregates.py change_reading.py consistency.py event_windows.py)
-CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py constructs.py expressions.py joins.py lateness.py marks.py \
+CONNECT := $(addprefix tests/spark/test_,session.py aggregates.py consistency.py)
+CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py change_reading.py constructs.py event_windows.py expressions.py joins.py lateness.py marks.py \
     numbers.py ohlc_cascade.py partitioned_sources.py placement.py registry.py replaced_sources.py replacing.py \
     settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
 

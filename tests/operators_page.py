@@ -29,7 +29,7 @@ CODES = {
     "PIVOT": "`PIVOT`, `UNPIVOT`",
     "PLAN_MISMATCH": "a query that Spark and Penstock's planner read differently: nothing is risked",
     "POLICY_FULL": "the view's own `REFRESH POLICY FULL`",
-    "QUERY_FORM": "a form of query that has no operator, such as `SELECT * REPLACE` or `VERSION AS OF`",
+    "QUERY_FORM": "a form of query that has no operator, such as `SELECT * REPLACE`",
     "RECURSIVE_CTE": "`WITH RECURSIVE`",
     "SCALAR_SUBQUERY": "a scalar subquery that cannot be seen to give one row",
     "SET_OPERATION": "`UNION BY NAME`",

@@ -99,6 +99,7 @@ class Scheduler:
         finally:
             with self._condition:
                 worker.done = True
+                del self._workers[threading.get_ident()]  # another thread, of an epoch's lanes, may get the number
                 self._hand_over()
 
     def _reached(self, point: str) -> None:

@@ -1,6 +1,6 @@
 """``python -m penstock`` is the command ``penstock``."""
 
-from penstock.cli.main import main
+from penstock.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.catalog.checkpoints import Checkpoints
+from penstock.engine.callbacks import Committed
 from penstock.engine.options import plain_name
 from penstock.engine.report import counted
 from penstock.errors import NotSupportedError
 from penstock.sql import statements as s
+from penstock.storage.log_listing import newest_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,6 +54,9 @@ class Answering:
             case s.AlterView():
                 remark = self.at.engine.views.alter(statement)
                 return Done(f"view {statement.name} altered" + (f". {remark}" if remark else ""))
+            case s.SuspendView():
+                name = self.at.engine.views.suspend(statement.name, suspended=statement.suspended)
+                return Done(f"view {name} {'suspended' if statement.suspended else 'resumed'}")
             case s.DropView():
                 drop = self.at.engine.views.drop
                 gone = drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
@@ -105,16 +110,27 @@ class Answering:
             return self._show(s.DescribeView(statement.text, statement.target))
         if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.at.engine.vacuum(statement.target))
-        inserted = self.at.tables.insert_here(statement)
-        if inserted is not None:
-            return Done(f"{statement.verb}: {counted(inserted)}", rows=inserted)
+        written = self.at.tables.write_here(statement)
+        if written is not None:
+            self._committed(statement, written)
+            return Done(f"{statement.verb}: {counted(written)}", rows=written)
         result = self.at.tables.run(statement)
         if statement.returns_rows:
             return result
         row = result.first() if "num_affected_rows" in result.columns else None
+        self._committed(statement, None if row is None else row["num_affected_rows"])
         if row is None:
             return Done(f"{statement.verb} done")
         return Done(f"{statement.verb}: {counted(row['num_affected_rows'])}", rows=row["num_affected_rows"])
+
+    def _committed(self, statement: s.TableStatement, rows: int | None) -> None:
+        """Tell of a statement that has changed a table."""
+        if not self.at.committed or not statement.writes or rows == 0:
+            return
+        table = self.at.catalog.world().tables.get(statement.target.lower())
+        if table is not None:
+            version = newest_version(table.path)
+            self.at.committed(Committed(table=table.name, operation=statement.verb, version=version, rows=rows))
 
     def _create_view(self, statement: s.CreateView) -> Done:
         views = self.at.engine.views

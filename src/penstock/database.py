@@ -13,7 +13,7 @@ from penstock.answering import Answering, Done
 from penstock.catalog import HistoryRecord
 from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
-from penstock.engine.options import check_options, choice, emission, length, patience, plain_name
+from penstock.engine.options import choice, emission, lag_of, length, patience, plain_name, policy_of
 from penstock.errors import NotSupportedError
 from penstock.observe.explain import Explanation
 from penstock.observe.graph import Graph
@@ -21,16 +21,20 @@ from penstock.observe.graph import graph as view_graph
 from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
 from penstock.sql import statements as s
+from penstock.sql.clauses import trigger_of
 from penstock.vocabulary import Policy
 from penstock.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.engine.callbacks import Committed
     from penstock.engine.here import Found
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
     from penstock.observe.verify import Verification
+    from penstock.running import Runner
+    from penstock.schedule.scheduler import Finished
     from penstock.storage.vacuum import Freed
 
 
@@ -205,6 +209,7 @@ class Database:
         refresh: str = "MANUAL",
         policy: str = Policy.AUTO,
         target_lag: str | None = None,
+        priority: int = 0,
         initialize: bool = True,
         comment: str | None = None,
         columns: Sequence[str] = (),
@@ -222,17 +227,17 @@ class Database:
     ) -> Report | None:
         """CREATE MATERIALIZED VIEW without SQL around the query."""
         self._at.check_open(to_change=True)
-        chosen = check_options(refresh, policy, target_lag)
         emitted, every = emission(emit, emit_every)
         options = s.Options(
             consistency=choice("consistency", consistency), schedule=choice("schedule_policy", schedule_policy),
-            emit=emitted, every=every, lateness=length("allow_lateness", allow_lateness),
+            emit=emitted, every=every, lateness=length("allow_lateness", allow_lateness), lag=lag_of(target_lag),
+            priority=priority,
         )  # fmt: skip
         return self._at.engine.views.create(
             s.CreateView(
                 query, name=plain_name(name), query=query, or_replace=or_replace, if_not_exists=if_not_exists,
                 columns=tuple((c, None) for c in columns), comment=comment,
-                properties=tuple((properties or {}).items()), refresh=refresh.upper(), policy=chosen,
+                properties=tuple((properties or {}).items()), trigger=trigger_of(refresh), policy=policy_of(policy),
                 initialize=initialize, placement=s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets),
                 options=options,
             )
@@ -244,6 +249,8 @@ class Database:
         *,
         refresh: str | None = None,
         policy: str | None = None,
+        target_lag: str | None = None,
+        priority: int | None = None,
         consistency: str | None = None,
         schedule_policy: str | None = None,
     ) -> None:
@@ -251,9 +258,42 @@ class Database:
         self._at.check_open(to_change=True)
         self._at.engine.views.alter(
             s.AlterView(
-                "", name=name, policy=policy, refresh=refresh, consistency=consistency, schedule=schedule_policy
+                "", name=name, policy=policy, trigger=None if refresh is None else trigger_of(refresh),
+                lag=lag_of(target_lag), consistency=consistency, schedule=schedule_policy, priority=priority,
             )
-        )
+        )  # fmt: skip
+
+    def suspend(self, name: str) -> None:
+        """Leave a view out of what is refreshed by itself, until ``resume``."""
+        self._at.check_open(to_change=True)
+        self._at.engine.views.suspend(name, suspended=True)
+
+    def resume(self, name: str) -> None:
+        """Refresh a view by itself again, whatever went wrong before."""
+        self._at.check_open(to_change=True)
+        self._at.engine.views.suspend(name, suspended=False)
+
+    def on_commit(self, callback: Callable[[Committed], object]) -> Callable[[], None]:
+        """Have a function called after each commit that a statement makes to a table here.
+
+        It is called once, when the commit is made, in the order of registration; never after a statement that failed.
+        What it raises is logged, and stops neither the commit nor the other callbacks. Gives a function that takes it
+        back.
+        """
+        self._at.check_open()
+        return self._at.committed.add(callback)
+
+    def run(self, *, background: bool = False, tell: Callable[[Finished], None] | None = None) -> Runner:
+        """Keep the views fresh that say when they refresh, until ``stop`` (or Ctrl-C).
+
+        With ``background`` it returns at once and works in threads of its own. ``tell`` hears of every refresh.
+        """
+        from penstock.running import Runner
+
+        self._at.check_open(to_change=True)
+        runner = Runner(self._at, tell)
+        runner.start() if background else runner.run()
+        return runner
 
     def set(self, name: str, value: str) -> None:
         """Change a setting of the warehouse."""

@@ -59,6 +59,8 @@ class NotFoundError(PenstockError):
     @classmethod
     def of_path(cls, path: str) -> NotFoundError:
         """For a path where a name is needed."""
+        if "://" in path:
+            return cls(f"{path!r} is a remote place, and those are not supported yet: bring the table to a local disk.")
         return cls(
             f"{path!r} is a path, and tables are known by name. Register it first: "
             f"CREATE TABLE some_name LOCATION '{path}', or db.register_table('some_name', '{path}')."

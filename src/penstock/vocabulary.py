@@ -61,6 +61,26 @@ class When(Word):
     CRON = "CRON"
 
 
+class Fault(Word):
+    """Whose fault an error of a refresh is, which says whether to try again."""
+
+    USER = "USER"
+    """The query's or its data's: it fails again until one of them changes."""
+    SCHEMA = "SCHEMA"
+    """A source is no longer what the query was written for."""
+    SYSTEM = "SYSTEM"
+    """The machine's: a full disk, a lock, the network. The next try may succeed."""
+
+
+class State(Word):
+    """How a view stands."""
+
+    INITIALIZING = "INITIALIZING"
+    ACTIVE = "ACTIVE"
+    SUSPENDED = "SUSPENDED"
+    ERROR = "ERROR"
+
+
 class Strategy(Word):
     """How a change was applied to a node's table."""
 

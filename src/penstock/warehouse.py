@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog
 from penstock.catalog.connection import refusal
+from penstock.engine.callbacks import Callbacks
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
 from penstock.storage.locations import local_path
@@ -43,10 +44,12 @@ class Warehouse:
         url = catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
         self._refusal = refusal(self.path, url)
         self.catalog = Catalog(url, self._refusal)
-        if catalog is None and not self._refusal:
+        if catalog is None:
             self.catalog.settle_at(self.path)
         self.progress = Said(progress)
         self.closed = False
+        self.committed = Callbacks()
+        """Who is told of commits to tables that were made here."""
         self._given_spark = spark
 
     def check_open(self, *, to_change: bool = False) -> None:

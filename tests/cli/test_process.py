@@ -67,6 +67,17 @@ def test_small_work_starts_no_java(tmp_path: Path) -> None:
     assert json.loads(rows.stdout) == [{"region": "EU", "total": "17.25"}], rows.stderr
     shown = without_java(tmp_path, "-w", place, "sql", "SELECT * FROM large")
     assert shown.stdout.splitlines()[1].split() == ["EU", "17.25"], shown.stderr
+    for change, said in {
+        "CREATE TABLE refunds (id INT, amount DECIMAL(10,2))": "table refunds created\n",
+        "INSERT INTO refunds VALUES (1, 2)": "INSERT: 1 row\n",
+        "UPDATE orders SET amount = amount + 1 WHERE id = 2": "UPDATE: 1 row\n",
+        "DELETE FROM orders WHERE region IS NULL": "DELETE: 1 row\n",
+    }.items():
+        done = without_java(tmp_path, "-w", place, "sql", change)
+        assert (done.returncode, done.stdout) == (0, said), done.stderr
+    without_java(tmp_path, "-w", place, "refresh")
+    rows = without_java(tmp_path, "-w", place, "sql", "--json", "SELECT region, total FROM totals")
+    assert json.loads(rows.stdout) == [{"region": "EU", "total": "18.25"}], rows.stderr
     started = without_java(
         tmp_path, "-w", place, "sql", "SELECT region, JAVA_METHOD('java.util.UUID', 'randomUUID') AS u FROM large"
     )

@@ -133,3 +133,27 @@ def test_a_new_warehouse_cannot_be_made_there(tmp_path: Path) -> None:
     assert looked_at(place, code) == [
         f"the warehouse {str(place)!r} cannot be created: it is read-only. Choose another directory."
     ]
+
+
+def test_a_read_only_copy_reads_its_own_files(tmp_path: Path) -> None:
+    """A backup, or a snapshot of a volume: what became of the original since does not show."""
+    first, copy = tmp_path / "first", tmp_path / "copy"
+    with penstock.connect(first) as db:
+        db.sql("CREATE TABLE orders (id INT)")
+        db.sql("INSERT INTO orders VALUES (1), (2)")
+    shutil.copytree(first, copy)
+    with penstock.connect(first) as db:
+        db.sql("INSERT INTO orders VALUES (3)")
+    lock(copy, writable=False)
+    code = f"""if True:
+        import shutil, sys, penstock
+        for _ in range(2):
+            with penstock.connect(sys.argv[1]) as db:
+                print(sorted(row[0] for row in db.sql("SELECT id FROM orders").collect()))
+                print([row.location for row in db.sql("SHOW TABLES").collect()])
+            shutil.rmtree({str(first)!r}, ignore_errors=True)
+    """
+    looked = looked_at(copy, code)
+    lock(copy, writable=True)
+    assert not first.exists()
+    assert looked[:2] == looked[2:] == ["[1, 2]", str([str(copy / "tables" / "orders")])]

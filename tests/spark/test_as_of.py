@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -221,3 +222,27 @@ def test_money_is_never_lost_or_made_while_another_process_moves_it(db: penstock
         child.wait()
     assert child.returncode == 0
     assert len(epochs) > 1, "nothing moved while it was read"
+
+
+def test_a_version_of_a_table_is_read_as_delta_counts_them(db: penstock.Database) -> None:
+    db.sql("CREATE TABLE t (version INT, of INT)")
+    for values in ("(1, 2)", "(3, 4)"):
+        db.sql(f"INSERT INTO t VALUES {values}")
+    db.create_view("v", "SELECT version AS of FROM t")
+
+    def rows(text: str) -> list[tuple[int, ...]]:
+        return sorted(tuple(row) for row in db.sql(text).collect())  # type: ignore[union-attr]
+
+    assert rows("SELECT * FROM t VERSION AS OF 1") == [(1, 2)]
+    assert rows("SELECT x.version AS of FROM t FOR VERSION AS OF 1 x JOIN t VERSION AS OF 2 ON t.of = x.of") == [(1,)]
+    assert rows("SELECT version AS of FROM t") == [(1,), (3,)], "a column is no version"
+    for text, said in {
+        "SELECT * FROM t VERSION AS OF 9": "has no version 9: its newest is 2",
+        "SELECT * FROM v VERSION AS OF 1": "'v' is a view: it is read AS OF EPOCH n",
+        "SELECT * FROM t TIMESTAMP AS OF '2026-01-01'": "write AS OF TIMESTAMP '..'",
+        "CREATE MATERIALIZED VIEW w AS SELECT * FROM t VERSION AS OF 1": "a view cannot read AS OF",
+    }.items():
+        with pytest.raises(penstock.PenstockError, match=re.escape(said)):
+            db.sql(text)
+    db.sql("RESTORE TABLE t TO VERSION AS OF 1")
+    assert rows("SELECT * FROM t") == [(1, 2)]

@@ -6,19 +6,23 @@ Times say more of the machine than of the code, so none is measured here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlglot
 from deltalake import DeltaTable
+from py4j.java_gateway import GatewayClient
 from sqlalchemy import event
 
 import penstock
+from connect_server import OVER_CONNECT
 from oracle import assert_all_fresh, assert_fresh
 from penstock.engine import planning
+from penstock.frames import limits
 from penstock.sql import query
-from penstock.storage import delta_log, view_table
+from penstock.storage import delta_log, row_groups, view_table
 from penstock.storage.file_cache import FILES
 
 
@@ -163,3 +167,57 @@ def test_creating_a_view_parses_its_text_once(db: penstock.Database, counts: Cou
         own = [text for text in counts.texts if query.whole(written) in text or written in text]
         assert own == [query.whole(written)]
         db.drop_view("v")
+
+
+def test_rows_marked_in_a_file_that_was_read_before_are_taken_from_memory(
+    db: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "READ_ROWS", -1)  # Spark writes: marks, and no rows in the change feed
+    db.sql("CREATE TABLE t (id INT, name STRING, at TIMESTAMP, amount DECIMAL(10,2))")
+    db.sql(
+        "INSERT INTO t SELECT /*+ COALESCE(1) */ id, IF(id % 7 = 0, NULL, concat('n', id % 5)), "
+        "timestamp_seconds(id), id / 4 FROM range(500)"
+    )
+    db.create_view("large", "SELECT id, name, at, amount FROM t WHERE amount > 10")
+    db.create_view("sums", "SELECT name, SUM(amount) AS total FROM t GROUP BY name")
+    opened = []
+    real = row_groups.GroupColumns._keep
+
+    def keep(self: row_groups.GroupColumns, names: Sequence[str], rows: pa.Table) -> None:
+        opened.append(sorted(names))
+        real(self, names, rows)
+
+    monkeypatch.setattr(row_groups.GroupColumns, "_keep", keep)
+    FILES.clear()
+    for number in (3, 4):
+        db.sql(f"DELETE FROM t WHERE id % 10 = {number}")
+        db.refresh()
+        assert_all_fresh(db, "INCREMENTAL")
+        read = {name for names in opened for name in names}
+        assert ("amount" in read) == (number == 3), read
+        opened.clear()
+
+
+def test_a_refresh_asks_little_of_java(db: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    if OVER_CONNECT:
+        pytest.skip("there is no Java to talk to")
+    fill(db)
+    add_views(db, 0, 1)
+    sent: list[int] = []
+    send = GatewayClient.send_command
+
+    def counted(self: GatewayClient, command: str, *rest: Any, **options: Any) -> str:
+        answer: str = send(self, command, *rest, **options)
+        if not command.startswith("m\n"):  # that a Java object is not needed any more
+            sent.append(len(answer))
+        return answer
+
+    for number in range(3):
+        db.sql(f"INSERT INTO orders VALUES ({number}, 'eu', 30)")
+        monkeypatch.setattr(GatewayClient, "send_command", counted)
+        sent.clear()
+        db.refresh()
+        monkeypatch.undo()
+    assert_all_fresh(db, "INCREMENTAL")
+    assert 0 < len(sent) <= 80
+    assert max(sent) < 8_000, "a longer answer waits 40 ms in the network's buffers"

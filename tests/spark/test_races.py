@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,6 +24,7 @@ import penstock
 from oracle import assert_all_fresh, assert_fresh, rows
 from penstock import points
 from penstock.catalog.leases import Leases
+from penstock.storage import appending
 from penstock.storage.delta_log import Snapshot, check_files
 from races import between, let_leases_run_out
 
@@ -142,6 +144,72 @@ def test_a_lease_that_ran_out_is_still_good_if_nobody_wanted_it(t: penstock.Data
     with between(points.COMMIT, 1, lambda: let_leases_run_out(t)):
         t.refresh()
     assert_fresh(t, "v", "INCREMENTAL")
+
+
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO t VALUES (7)", "UPDATE t SET k = 8 WHERE k = 2", "DELETE FROM t WHERE k = 2"]
+)
+def test_a_table_made_anew_is_not_written_by_a_statement_on_the_one_before(
+    t: penstock.Database, other: penstock.Database, statement: str
+) -> None:
+    def meanwhile() -> None:
+        other.sql("DROP TABLE t")
+        other.sql("CREATE TABLE t (k INT)")
+        other.sql("INSERT INTO t VALUES (5)")
+
+    with (
+        pytest.raises(penstock.NotFoundError, match="was dropped and created again"),
+        between(points.COMMIT, 1, meanwhile),
+    ):
+        t.sql(statement)
+    assert [tuple(row) for row in t.table("t").collect()] == [(5,)]
+    t.create_view("counts", COUNTS)
+    t.sql("INSERT INTO t VALUES (6)")
+    t.refresh()
+    assert_fresh(t, "counts", "INCREMENTAL")
+
+
+@pytest.mark.parametrize("moment", [1, 2])
+def test_a_table_dropped_during_an_insert(
+    t: penstock.Database, other: penstock.Database, warehouse: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Before its rows are written, or after: it says so, and leaves nothing where the table was."""
+    write = appending.write_table
+
+    def dropping(*arguments: Any) -> Any:
+        if moment == 1:
+            other.sql("DROP TABLE t")
+        written = write(*arguments)
+        if moment == 2:
+            other.sql("DROP TABLE t")
+        return written
+
+    monkeypatch.setattr(appending, "write_table", dropping)
+    with pytest.raises(penstock.NotFoundError, match="'t' was dropped meanwhile"):
+        t.sql("INSERT INTO t VALUES (7)")
+    assert not (warehouse / "tables" / "t").exists()
+
+
+def test_two_who_vacuum_at_once_delete_what_was_left_and_not_what_came_in_its_place(
+    t: penstock.Database, other: penstock.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find the table of a dropped view; the second comes to it when another view has its name and place."""
+    monkeypatch.setattr("penstock.engine.vacuum._LEAST", timedelta(0))
+    t.create_view("counts", COUNTS)
+    before = t._catalog.world().nodes["counts"].path
+    t.sql("DROP MATERIALIZED VIEW counts")
+
+    def meanwhile() -> None:
+        other.vacuum()
+        assert not Path(before).exists()
+        other.create_view("counts", COUNTS)
+        assert other._catalog.world().nodes["counts"].path == before
+
+    with between(points.DELETION, 1, meanwhile):
+        t.vacuum()
+    t.sql("INSERT INTO t VALUES (3)")
+    t.refresh()
+    assert_fresh(t, "counts", "INCREMENTAL")
 
 
 def test_vacuum_spares_what_a_writer_may_still_commit(

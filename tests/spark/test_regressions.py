@@ -172,3 +172,17 @@ def test_numbers_at_the_edge_of_their_types(db: penstock.Database) -> None:
     db.create_view("negated", "SELECT id, -z AS z FROM t WHERE -z <> 1")
     after(db, "INSERT INTO t VALUES (1, NULL, -50588458462963336989.049813713758529949), (2, 5, 1)")
     after(db, "UPDATE t SET z = z + 0.000000000000000001 WHERE id = 1", least="NO_DATA")
+
+
+def test_texts_with_line_ends_that_are_none_in_the_log(db: penstock.Database) -> None:
+    """The least and greatest texts of a file stand in the log; Unicode knows more ends of lines than JSON does."""
+    db.sql("CREATE TABLE t (id INT, x STRING)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT x, COUNT(*) AS n FROM t GROUP BY x")
+    odd = "a\u2028b\u2029c\x85d\x1ce"
+    after(db, f"INSERT INTO t SELECT id, '{odd}' FROM range(3)")
+    after(
+        db,
+        "UPDATE t SET id = id + 1 WHERE id = 1",
+        f"INSERT INTO t VALUES (7, '{odd}')",
+    )
+    after(db, "DELETE FROM t WHERE id = 7")

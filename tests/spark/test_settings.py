@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,22 +20,10 @@ from penstock.cli.main import app
 from penstock.errors import DefinitionError
 from penstock.frames import limits
 from penstock.frames.settings import DEFAULTS, Settings, own, under
+from sessions import having
 
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 PRECISION = "spark.sql.decimalOperations.allowPrecisionLoss"
-
-
-@contextmanager
-def having(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """A session with other settings, as another process has one."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def story(db: penstock.Database, settings: dict[str, str], views: dict[str, str], changes: Sequence[str]) -> None:
@@ -420,3 +407,25 @@ def test_local_times_are_looked_up_in_the_windows_of_their_zone(
     views["dates"] = "SELECT CAST(at AS DATE) AS d, MIN(id) AS low, MAX(id) AS high FROM t GROUP BY 1"
     changes = ["DELETE FROM t WHERE id IN (0, 7, 8, 9, 100, 101, 102, 299)", "UPDATE t SET id = -id WHERE id % 37 = 1"]
     story(db, {ZONE: "Asia/Kathmandu"}, views, changes)
+
+
+def test_what_looks_like_a_variable_is_text_for_everyone(db: penstock.Database) -> None:
+    """Spark replaces ``${name}`` by a setting before it reads a text: one of ours never."""
+    replaced = "spark.sql.variable.substitute"
+    with having(db.spark, {"my.name": "alpha", replaced: "false"}):
+        db.sql("CREATE TABLE t (s STRING, n INT)")
+        db.sql("INSERT INTO t VALUES ('${my.name}', 1), ('alpha', 2)")
+        db.create_view("chosen", "SELECT s, '${my.name}' AS told FROM t WHERE s = '${my.name}'")
+        db.create_view("counts", "SELECT s, COUNT(*) AS n FROM t GROUP BY s")
+        with having(db.spark, {replaced: "true"}):
+            with pytest.raises(penstock.DefinitionError, match=r"Spark would replace \$\{\.\.\} in its query"):
+                db.create_view("refused", "SELECT '${my.name}' AS s FROM t")
+            db.sql("INSERT INTO t VALUES ('${my.name}', 3)")  # which Spark reads as alpha, wherever it is done
+        db.sql("INSERT INTO t VALUES ('${my.name}', 4)")
+        with having(db.spark, {replaced: "true"}):
+            db.refresh()
+            assert db.spark.conf.get(replaced) == "true"
+            db.refresh("chosen", full=True)
+        assert sorted(row.n for row in db.sql("SELECT n FROM t WHERE s = '${my.name}'").collect()) == [1, 4]
+        assert [tuple(row) for row in db.table("chosen").collect()] == [("${my.name}", "${my.name}")] * 2
+        assert sorted(map(tuple, db.table("counts").collect())) == [("${my.name}", 2), ("alpha", 2)]

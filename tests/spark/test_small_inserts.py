@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 from oracle import assert_fresh
-from penstock.engine import here
+from penstock.engine import small_writes
 from penstock.storage.appending import can_append
 from penstock.storage.delta_log import Snapshot
 
@@ -55,7 +55,7 @@ def inserted(db: penstock.Database, monkeypatch: pytest.MonkeyPatch, text: str) 
         done.append(insert(*given))  # type: ignore[arg-type]
         return done[-1]
 
-    insert = here.insert
+    insert = small_writes.insert
     monkeypatch.setattr("penstock.engine.source_tables.insert", noted)
     for table in ("mine", "theirs"):
         db.sql(f"INSERT INTO {table} {text}")

@@ -271,6 +271,8 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("ALTER TABLE epochs DROP COLUMN run"))
         connection.execute(text("ALTER TABLE epochs DROP COLUMN restored"))
         connection.execute(text("DROP TABLE alerts"))
+        connection.execute(text("DROP TABLE states"))
+        connection.execute(text("ALTER TABLE views DROP COLUMN scheduled_at"))
         connection.execute(text("ALTER TABLE frontiers DROP COLUMN fingerprint"))
         connection.execute(text("ALTER TABLE source_versions DROP COLUMN table_id"))
         connection.execute(text("ALTER TABLE source_versions DROP COLUMN fingerprint"))

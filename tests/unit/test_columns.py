@@ -29,7 +29,8 @@ from penstock.frames.frame import NotHere
 from penstock.frames.keys import Place, Sought
 from penstock.storage.change_files import read_locally
 from penstock.storage.columns import Columns
-from penstock.storage.delta_log import Snapshot, read_commits
+from penstock.storage.commits import read_commits
+from penstock.storage.delta_log import Snapshot
 from penstock.storage.lookup import look_up
 from penstock.storage.parquet import read_rows
 from penstock.storage.skipping import files_near

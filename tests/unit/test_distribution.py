@@ -24,7 +24,7 @@ def said(key: str) -> str:
 
 def test_names_and_versions() -> None:
     assert said("name") == "penstock-spark"
-    assert said("penstock") == "penstock.cli.main:main"
+    assert said("penstock") == "penstock.cli:run"
     assert said("version") == penstock.__version__ == machine()["Penstock"]
     assert CliRunner().invoke(app, ["--version"]).output == f"penstock {penstock.__version__}\n"
 

@@ -22,7 +22,7 @@ from penstock.errors import DefinitionError
 from penstock.frames import limits
 from penstock.frames.keys import Place, Sought
 from penstock.frames.memory import memory
-from penstock.storage import lookup
+from penstock.storage import row_groups
 from penstock.storage.deletion_vectors import describe, file_name
 from penstock.storage.delta_log import Snapshot, vectors_of
 from penstock.storage.file_cache import FILES, FileCache, identity
@@ -34,7 +34,7 @@ SCHEMA = pa.schema([("n", pa.int32()), ("name", pa.string()), ("id", pa.int64())
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(limits, "LOOKUP_LEAST_ROWS", 1)
-    monkeypatch.setattr(lookup, "_BATCH", 7)
+    monkeypatch.setattr(row_groups, "_BATCH", 7)
     most = FILES.most
     FILES.clear()
     FILES.allow(10**9)

@@ -49,6 +49,27 @@ def test_codes_and_ranks(columns: list[pa.Array], cut: int) -> None:
             assert (order[i] < order[j]) == (_sortable(one) < _sortable(other))
 
 
+NESTED = {
+    pa.list_(pa.field("element", pa.int32())): st.lists(st.none() | st.integers(0, 2), max_size=3),
+    pa.list_(pa.list_(pa.string())): st.lists(st.none() | st.lists(st.sampled_from("ab"), max_size=2), max_size=2),
+    pa.map_(pa.string(), pa.int32()): st.lists(
+        st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 1)), max_size=2
+    ),
+    pa.struct([("x", pa.list_(pa.int8())), ("y", pa.int8())]): st.fixed_dictionaries(
+        {"x": st.none() | st.lists(st.integers(0, 1), max_size=2), "y": st.none() | st.integers(0, 1)}
+    ),
+}
+
+
+@given(st.data(), st.sampled_from(list(NESTED)), st.integers(0, 3))
+def test_codes_of_arrays_and_maps(data: st.DataObject, kind: pa.DataType, cut: int) -> None:
+    values = data.draw(st.lists(st.none() | NESTED[kind], max_size=8))
+    found = codes(pa.array(values, kind)[cut:])
+    for i, one in enumerate(values[cut:]):
+        for j, other in enumerate(values[cut:]):
+            assert (found[i] == found[j]) == (one == other), (one, other)
+
+
 def test_what_stands_beside_a_row_comes_from_one_of_its_copies() -> None:
     rows = pa.table(
         {"x": [1, 1, 1, 2], "w": [-1, -1, 1, 1], "file": ["a", "b", None, None], "place": [9, 3, None, None]}

@@ -19,7 +19,7 @@ from penstock.plan.build import build
 from penstock.plan.nodes import split
 from penstock.plan.operators import Aggregate, Scan, walk
 from penstock.sql.query import parse_query
-from penstock.storage import lookup
+from penstock.storage import row_groups
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.lookup import look_up
 
@@ -31,7 +31,7 @@ SECOND, MINUTE = 1_000_000, 60_000_000
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LOOKUP_LEAST_ROWS", 1)
-    monkeypatch.setattr(lookup, "_BATCH", 7)
+    monkeypatch.setattr(row_groups, "_BATCH", 7)
 
 
 def rows_of(dice: random.Random, count: int) -> list[dict[str, Any]]:
@@ -103,8 +103,8 @@ def test_row_groups_without_a_key_are_not_read(tmp_path: Path, monkeypatch: pyte
     file = next(tmp_path.glob("*.parquet"))
     pq.write_table(rows, file, row_group_size=10)
     read: list[int] = []
-    batches = lookup._Group.batches
-    monkeypatch.setattr(lookup._Group, "batches", lambda g, *a: read.append(g.number) or batches(g, *a))
+    batches = row_groups.RowGroup.batches
+    monkeypatch.setattr(row_groups.RowGroup, "batches", lambda g, *a: read.append(g.number) or batches(g, *a))
     table = Snapshot(str(tmp_path))
     found = look_up(table, ["id"], Sought(pa.table({"k": pa.array([5, 99], pa.int32())}), {"k": Place("id")}))
     assert found is not None

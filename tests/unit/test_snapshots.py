@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from penstock.errors import PenstockError, SourceError
 from penstock.sql.statements import ANYWHERE
-from penstock.storage import delta_log, view_table
-from penstock.storage.delta_log import HistoryGone, snapshot_of
+from penstock.storage import delta_log, log_replay, view_table
+from penstock.storage.delta_log import HistoryGone, Snapshot, snapshot_of
 from penstock.storage.file_cache import FILES
 from penstock.storage.view_table import Shape, commit, create_table, write_table
 
@@ -68,7 +68,8 @@ def test_a_version_that_is_there_is_opened_when_it_is_asked_for_something(
     assert (found.version, opens) == (0, [])
     assert found.fingerprint() is not None
     assert opens == []
-    assert found.rows == 1
+    assert (found.rows, found.partition_columns, opens) == (1, [], []), "a short log is read here"
+    assert found.bounds.column("min.n").to_pylist() == [1]
     assert opens == [0]
 
 
@@ -150,3 +151,48 @@ def test_a_commit_of_files_opens_nothing_and_fails_if_another_was_first(
     assert DeltaTable(path).history(1)[0]["penstock.run"] == "b"
     with pytest.raises(PenstockError, match="changed by another writer"):
         commit(filled, adds, filled.files, {}, node="t", run="c")
+
+
+def test_a_short_log_says_what_delta_rs_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every version, with partitions, properties, deleted rows, a checkpoint in the midst, and names to be quoted."""
+    table = str(tmp_path / "a b%")
+    columns = {"n": pa.array([1, 2, 3], pa.int64()), "p": ["x=1/y", "ü %25", None]}
+    write_deltalake(
+        delta_log.table_uri(table), pa.table(columns), partition_by=["p"], description="d",
+        configuration={"delta.enableDeletionVectors": "true", "delta.appendOnly": "false"},
+    )  # fmt: skip
+    for number in range(4, 8):
+        write_deltalake(delta_log.table_uri(table), pa.table({"n": [number], "p": ["x=1/y"]}), mode="append")
+        if number == 5:
+            DeltaTable(delta_log.table_uri(table)).create_checkpoint()
+    DeltaTable(delta_log.table_uri(table)).delete("n = 2")
+    for version in range(6):
+        told = []
+        for most in (0, 10**9):
+            monkeypatch.setattr(delta_log, "_LONG_LOG", most)
+            found = Snapshot(table, version, there=True)
+            assert (found._short is None) == (most == 0)
+            ordered = found.bounds.sort_by("path")
+            told.append((found.head, sorted(found.files, key=lambda file: file.path), found.rows, found.size,
+                         found.partition_texts, found.deleted, ordered.to_pylist()))  # fmt: skip
+            assert found.bounds.column("path").to_pylist() == [file.path for file in found.files]
+        assert told[0] == told[1]
+
+
+def test_one_more_commit_is_all_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        write(tmp_path, number)
+    assert snapshot_of(str(tmp_path), 2).files
+    write(tmp_path, 3)
+    read: list[str] = []
+    once = log_replay._read_commit
+    monkeypatch.setattr(log_replay, "_read_commit", lambda *given: read.append(given[2]) or once(*given))
+    assert snapshot_of(str(tmp_path), 3).rows == 4
+    assert read == [3]
+
+
+def test_a_log_that_cannot_be_read_is_told_by_delta_rs(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_text('{"metaData": ')
+    with pytest.raises(HistoryGone, match="cannot be read"):
+        _ = Snapshot(str(tmp_path), 0, there=True).rows

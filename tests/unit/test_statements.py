@@ -7,6 +7,7 @@ import pytest
 from penstock.errors import SqlError
 from penstock.sql import statements as s
 from penstock.sql.parser import parse
+from penstock.sql.triggers import Trigger
 from penstock.vocabulary import Policy
 
 
@@ -115,7 +116,7 @@ def test_create_view_with_every_clause_that_is_supported() -> None:
     assert found.columns == (("a", "the a"), ("b c", None))
     assert (found.comment, found.properties) == ("it's", (("x.y", "z"), ("n", "3")))
     assert found.query == "SELECT a, b FROM t WHERE c = 'REFRESH POLICY'"
-    assert (found.refresh, found.policy, found.initialize) == ("MANUAL", "INCREMENTAL STRICT", False)
+    assert (found.trigger, found.policy, found.initialize) == (Trigger(), "INCREMENTAL STRICT", False)
     assert (found.or_replace, found.if_not_exists) == (True, False)
 
 
@@ -169,8 +170,8 @@ def test_columns_named_like_clause_words(query: str, clauses: str) -> None:
     [
         ("REFRESH MATERIALIZED VIEW v", s.RefreshView("", "v", False)),
         ("REFRESH MATERIALIZED VIEW `my v` FULL", s.RefreshView("", "my v", True)),
-        ("ALTER MATERIALIZED VIEW v REFRESH POLICY FULL", s.AlterView("", name="v", policy="FULL", refresh=None)),
-        ("ALTER MATERIALIZED VIEW v REFRESH MANUAL", s.AlterView("", name="v", policy=None, refresh="MANUAL")),
+        ("ALTER MATERIALIZED VIEW v REFRESH POLICY FULL", s.AlterView("", name="v", policy="FULL")),
+        ("ALTER MATERIALIZED VIEW v REFRESH MANUAL", s.AlterView("", name="v", trigger=Trigger())),
         ("DROP MATERIALIZED VIEW v", s.DropView("", "v", False, False)),
         ("DROP MATERIALIZED VIEW IF EXISTS v RESTRICT", s.DropView("", "v", True, False)),
         ("DROP MATERIALIZED VIEW v CASCADE", s.DropView("", "v", False, True)),
@@ -232,7 +233,7 @@ def test_explain_create() -> None:
             "CREATE MATERIALIZED VIEW v SELECT 1",
             1,
             28,
-            "expected COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES or AS and a query",
+            "expected AS and a query, or a clause such as COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES or REFRESH",
         ),
         ("CREATE MATERIALIZED VIEW v AS", 1, 30, "expected a query"),
         ("CREATE MATERIALIZED\nVIEW 5 AS SELECT 1", 2, 6, "the name of the view"),

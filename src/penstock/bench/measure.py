@@ -16,6 +16,7 @@ from penstock.vocabulary import Action, Reason, Strategy
 Item = TypeVar("Item")
 
 PENSTOCK, FULL, ALWAYS, MERGE, PIPELINES, DUCKDB = "penstock", "full", "always", "merge", "pipelines", "duckdb"
+SPARK = "spark"
 TITLES = {
     PENSTOCK: "Penstock",
     FULL: "recomputation",
@@ -23,6 +24,7 @@ TITLES = {
     MERGE: "MERGE by hand",
     PIPELINES: "Declarative Pipelines",
     DUCKDB: "DuckDB",
+    SPARK: "a process with Spark",
 }
 
 

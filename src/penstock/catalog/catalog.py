@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert
-from penstock.catalog.connection import open_engine, open_for_reading
+from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
@@ -34,6 +34,7 @@ from penstock.catalog.records import (
     ViewRecord,
     World,
 )
+from penstock.catalog.states import ViewState, read_states, write_state
 from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
@@ -52,6 +53,7 @@ class Catalog:
     def __init__(self, url: str, refusal: str | None = None):
         """``refusal``: what to say to whoever wants to write, in a catalog that can only be read."""
         self._refusal = refusal
+        self._file = sqlite_file(url)
         self._engine, self._copy = open_for_reading(url) if refusal else (open_engine(url), None)
         self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
 
@@ -66,6 +68,11 @@ class Catalog:
         points.reached(points.TRANSACTION)
         if writes and self._refusal:
             raise WarehouseError(self._refusal)
+        with self._begun(writes) as connection:
+            yield connection
+
+    @contextmanager
+    def _begun(self, writes: bool) -> Iterator[Connection]:
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
@@ -78,12 +85,21 @@ class Catalog:
         with self.transaction(writes=False) as connection:
             if connection.execute(place).scalar() == path:
                 return
-        with self.transaction(writes=True) as connection:
+        if self._refusal and not self._read_a_copy():
+            return
+        with self._begun(writes=True) as connection:
             known = connection.execute(place).scalar()
             if known is not None and not (os.path.exists(known) and os.path.samefile(known, path)):
                 move_paths(connection, known, path)
             connection.execute(delete(t.settings).where(t.settings.c.name == _LOCATION))
             connection.execute(insert(t.settings).values(name=_LOCATION, value=path))
+
+    def _read_a_copy(self) -> bool:
+        """Go on with a copy of a catalog that cannot be written; False if there is none of it."""
+        if self._copy is None and self._file is not None:
+            self._engine.dispose()
+            self._engine, self._copy = open_copy(self._file)
+        return self._copy is not None
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -224,9 +240,23 @@ class Catalog:
                 raise BusyError(f"view {view.name!r} was changed by another process in this moment. Try again.")
             connection.execute(update(t.views).where(t.views.c.key == view.key).values(policy=policy))
 
-    def set_options(self, key: str, options: Options) -> None:
+    def set_options(self, key: str, options: Options, refresh: str) -> None:
+        """Change how a view is kept, and when it is refreshed; a new time counts from now on."""
         with self.transaction(writes=True) as connection:
-            connection.execute(update(t.views).where(t.views.c.key == key).values(options=asdict(options)))
+            known = connection.execute(select(t.views.c.refresh, t.views.c.options).where(t.views.c.key == key)).first()
+            values: dict[str, Any] = {"options": asdict(options), "refresh": refresh}
+            if known is not None and (known.refresh, (known.options or {}).get("lag")) != (refresh, options.lag):
+                values["scheduled_at"] = datetime.now(timezone.utc)
+            connection.execute(update(t.views).where(t.views.c.key == key).values(**values))
+
+    def states(self) -> dict[str, ViewState]:
+        """How views stand that are refreshed by themselves; who is not there is ACTIVE."""
+        with self.transaction(writes=False) as connection:
+            return read_states(connection)
+
+    def set_state(self, key: str, state: ViewState) -> None:
+        with self.transaction(writes=True) as connection:
+            write_state(connection, key, state)
 
     def set_details(self, details: Mapping[str, NodeDetails], fence: Fence) -> None:
         """Change what is noted with nodes; whoever does has leases on them."""
@@ -309,6 +339,7 @@ def read_world(connection: Connection) -> World:
             policy=Policy.recorded(row["policy"]), reads=tuple(row["reads"]), nodes=tuple(members[row["key"]]),
             reason_code=Reason.recorded(row["reason_code"]) if row["reason_code"] else None, reason=row["reason"],
             created_at=row["created_at"], options=Options(**(row["options"] or {})),
+            scheduled_at=row["scheduled_at"],
         )
         for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
     }  # fmt: skip
@@ -331,6 +362,7 @@ def read_world(connection: Connection) -> World:
         epoch=epoch or 0,
         settings=settings,
         watermarks=watermarks,
+        states=read_states(connection),
     )
 
 

@@ -53,11 +53,16 @@ def open_for_reading(url: str) -> tuple[Engine, TemporaryDirectory[str] | None]:
 
     SQLite writes beside a file in WAL mode even to read it, unless another process has just done so.
     """
-    file = _sqlite_file(url)
+    file = sqlite_file(url)
     if file is None:
         return open_engine(url), None
     with suppress(WarehouseError):
         return open_engine(URL.create("sqlite", database=f"file:{quote(file)}", query=_READ_ONLY)), None
+    return open_copy(file)
+
+
+def open_copy(file: str) -> tuple[Engine, TemporaryDirectory[str]]:
+    """An engine on a copy of a SQLite catalog, and the directory of the copy."""
     copy = TemporaryDirectory(prefix="penstock-catalog-")
     name = os.path.join(copy.name, os.path.basename(file))
     for part in ("", "-wal"):
@@ -68,7 +73,7 @@ def open_for_reading(url: str) -> tuple[Engine, TemporaryDirectory[str] | None]:
 
 def refusal(path: str, url: str) -> str | None:
     """What to say to whoever wants to change a warehouse that can only be looked at; None if it can be changed."""
-    file = _sqlite_file(url)
+    file = sqlite_file(url)
     made = file is None or os.path.exists(file)
     if os.access(path, os.W_OK) and (file is None or not made or os.access(file, os.W_OK)):
         return None
@@ -80,7 +85,7 @@ def refusal(path: str, url: str) -> str | None:
     )
 
 
-def _sqlite_file(url: str) -> str | None:
+def sqlite_file(url: str) -> str | None:
     """The file of a catalog; None for one on a server."""
     try:
         parsed = make_url(url)

@@ -26,6 +26,12 @@ MIGRATIONS: dict[int, list[str]] = {
         "ALTER TABLE source_versions ADD COLUMN table_id VARCHAR(80)",
         "ALTER TABLE source_versions ADD COLUMN fingerprint VARCHAR(80)",
     ],
+    5: [
+        "ALTER TABLE views ADD COLUMN scheduled_at TIMESTAMPTZ",
+        "CREATE TABLE states (view VARCHAR(255) NOT NULL PRIMARY KEY REFERENCES views (key) ON DELETE CASCADE, "
+        "suspended BOOLEAN NOT NULL, errors INTEGER NOT NULL, kind VARCHAR(20), not_before TIMESTAMPTZ, "
+        "failed_on JSON)",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

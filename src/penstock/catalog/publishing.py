@@ -203,7 +203,7 @@ def _values(view: ViewRecord) -> dict[str, object]:
         "name": view.name, "query": view.query, "columns": [list(c) for c in view.columns], "comment": view.comment,
         "properties": dict(view.properties), "refresh": view.refresh, "policy": view.policy,
         "reads": list(view.reads), "reason_code": view.reason_code, "reason": view.reason,
-        "created_at": view.created_at, "options": asdict(view.options),
+        "created_at": view.created_at, "options": asdict(view.options), "scheduled_at": view.scheduled_at,
     }  # fmt: skip
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.states import ViewState
 from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 from penstock.graph import Dag
 from penstock.sql.statements import USUAL, Options, Watermark
-from penstock.vocabulary import Action, Policy, Reason, Status, Strategy
+from penstock.sql.triggers import Trigger
+from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
 
 LATE = "_late"
 """Behind the name of a view: the rows that came too late for it."""
@@ -82,6 +84,13 @@ class NodeRecord:
         return replace(self, version=other.version, details=details) == other
 
 
+@lru_cache(maxsize=4096)
+def _trigger(text: str) -> Trigger:
+    from penstock.sql.clauses import trigger_of
+
+    return trigger_of(text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ViewRecord:
     key: str
@@ -102,10 +111,21 @@ class ViewRecord:
     """Why the view is not maintained incrementally, if it is not."""
     created_at: datetime
     options: Options = USUAL
+    scheduled_at: datetime | None = None
+    """When the time of its refreshes was last changed, if it was."""
 
     @property
     def incremental(self) -> bool:
         return self.reason_code is None
+
+    @property
+    def trigger(self) -> Trigger:
+        """When it is refreshed, beside what its lag asks for."""
+        return _trigger(self.refresh)
+
+    @property
+    def refreshes_itself(self) -> bool:
+        return self.options.lag is not None or self.trigger.when != When.MANUAL
 
 
 @dataclass(frozen=True)
@@ -158,6 +178,8 @@ class World:
     """What was set for the whole warehouse; see ``engine.settings``."""
     watermarks: Mapping[str, Mark] = field(default_factory=dict)
     """Of tables and views, where they are known."""
+    states: Mapping[str, ViewState] = field(default_factory=dict)
+    """Of views that are not simply ACTIVE."""
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
@@ -243,7 +265,7 @@ class World:
         if key in self.tables:
             raise NotFoundError(
                 f"{name!r} is a table, not a materialized view. SHOW MATERIALIZED VIEWS lists the views; "
-                "DROP TABLE and DESCRIBE TABLE are for tables."
+                "a table needs no refresh, and goes with DROP TABLE."
             )
         if key not in self.views:
             names = [view.name for view in self.views.values()]

@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 NO_ROWS = -1
 """In the place of a version: the node was emptied, and has none."""
@@ -55,6 +55,7 @@ views = Table(
     Column("reason", Text),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("options", JSON),
+    Column("scheduled_at", DateTime(timezone=True)),
 )  # fmt: skip
 
 nodes = Table(
@@ -151,6 +152,16 @@ alerts = Table(
     Column("suggestion", Text),
     Column("epoch", Integer, nullable=False),
     Column("cleared_at", DateTime(timezone=True)),
+)  # fmt: skip
+
+states = Table(
+    "states", metadata,
+    Column("view", String(255), ForeignKey("views.key", ondelete="CASCADE"), primary_key=True),
+    Column("suspended", Boolean, nullable=False),
+    Column("errors", Integer, nullable=False),
+    Column("kind", String(20)),
+    Column("not_before", DateTime(timezone=True)),
+    Column("failed_on", JSON),
 )  # fmt: skip
 
 checkpoints = Table(

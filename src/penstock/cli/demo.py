@@ -145,11 +145,8 @@ class Demo:
 
     def _summary(self, epochs: list[float], recomputations: list[float]) -> None:
         epoch, recomputation = statistics.median(epochs), statistics.median(recomputations)
-        ratio = statistics.median(r / e for e, r in zip(epochs, recomputations, strict=True))
-        _say(
-            f"\nMedian of {len(epochs)}: epoch {epoch:.2f} s, recomputation {recomputation:.2f} s: {_times(ratio)}.",
-            "bold",
-        )
+        ratio = _times(recomputation / epoch)
+        _say(f"\nMedians of {len(epochs)}: epoch {epoch:.2f} s, recomputation {recomputation:.2f} s: {ratio}.", "bold")
         counts = []
         for name in bars.VIEWS:
             _, rows = self._timed(f"checking {name}", partial(self._check, name))

@@ -29,6 +29,7 @@ from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
 from penstock.plan.lateness import Lateness
 from penstock.sql import emission
+from penstock.sql.clauses import trigger_of
 from penstock.sql.event_time import times_of_windows, uses_our_windows
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, CreateView, Placement
@@ -76,7 +77,7 @@ def define(
     view = ViewRecord(
         key=statement.name.lower(), name=statement.name, query=statement.query,
         columns=tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
-        comment=statement.comment, properties=dict(statement.properties), refresh=statement.refresh,
+        comment=statement.comment, properties=dict(statement.properties), refresh=str(statement.trigger),
         policy=statement.policy, reads=reads, nodes=tuple(node.name for node in nodes),
         reason_code=problem.code if problem else None, reason=problem.construct if problem else None,
         created_at=datetime.now(timezone.utc), options=statement.options,
@@ -90,7 +91,7 @@ def statement_of(world: World, view: ViewRecord) -> CreateView:
     return CreateView(
         view.query, name=view.name, query=view.query, or_replace=True, if_not_exists=False,
         columns=tuple((name, comment) for name, _, comment in view.columns), comment=view.comment,
-        properties=tuple(view.properties.items()), refresh=view.refresh, policy=view.policy,
+        properties=tuple(view.properties.items()), trigger=trigger_of(view.refresh), policy=view.policy,
         placement=world.nodes[view.key].details.placement, options=view.options,
     )  # fmt: skip
 

@@ -43,6 +43,7 @@ def settings() -> dict[str, str]:
         "spark.driver.memory": os.environ.get("PENSTOCK_DRIVER_MEMORY", "4g"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.ui.explainMode": "simple",  # every query writes its plan for a page that nobody sees
         "spark.sql.shuffle.partitions": cores,
         "spark.databricks.delta.snapshotPartitions": "1",
         # A join that sends the smaller side leaves the larger one in order, and there is room for more than 10m.
@@ -57,6 +58,7 @@ def settings() -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         # VACUUM lists files in as many tasks as this says; by default ten thousand.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
+        "spark.sql.variable.substitute": "false",  # ${name} in a text is text, whoever reads it
         # Recording the caller's line for every Column costs more than making the Column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "penstock-spark-warehouse"),

@@ -12,6 +12,7 @@ from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
 from penstock.engine.consistency import hold_back, not_due, together
+from penstock.engine.outcomes import note_outcomes
 from penstock.engine.past import Past
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
@@ -72,30 +73,40 @@ class Engine:
         full: bool = False,
         replayed: Collection[str] = (),
         wait: timedelta = timedelta(0),
+        leave: Collection[str] = (),
     ) -> Report:
         """Refresh these views (all without names) with everything upstream and their groups, in one epoch.
 
         ``full``: these views are recomputed; what comes with them is maintained. ``wait``: for how long another process
-        that refreshes some of them is waited for; then those are skipped.
+        that refreshes some of them is waited for; then those are skipped. ``leave``: views that are left as they are.
         """
         wanted = None if names is None else list(names)
         until = time.monotonic() + wait.total_seconds()
         while True:
             try:
-                report, world = attempts(lambda also: self._refreshed(wanted, full, replayed, until, also), "the views")
+                report, world = attempts(
+                    lambda also: self._refreshed(wanted, full, replayed, until, also, leave), "the views"
+                )
                 break
             except _Held:
                 self._work.tell("waiting for another process that is refreshing")
                 points.reached(points.WAIT)
                 time.sleep(_LOOK_AGAIN)
         self._say_settings(report.values())
+        note_outcomes(self._work.catalog, world, report.values())
         self._vacuum_if_due(world)
         if report.failed:
             raise _failure(report)
         return report
 
     def _refreshed(
-        self, names: list[str] | None, full: bool, replayed: Collection[str], until: float, also: Collection[str]
+        self,
+        names: list[str] | None,
+        full: bool,
+        replayed: Collection[str],
+        until: float,
+        also: Collection[str],
+        leave: Collection[str],
     ) -> tuple[Report, World]:
         """One attempt; ``Outdated`` if definitions changed between a first look and having the leases.
 
@@ -127,7 +138,7 @@ class Engine:
                 nodes=nodes,
                 recompute={node for key in keys for node in amended.views[key].nodes} if full else set(),
                 held=held,
-                waiting=set() if asked else not_due(amended, self._work.catalog.changed_at()),
+                waiting=_left(amended, leave) | (set() if asked else not_due(amended, self._work.catalog.changed_at())),
                 replayed=replayed,
                 renewed=renewal.reasons,
                 failing=renewal.failing_nodes(),
@@ -196,6 +207,11 @@ class Engine:
         world = self._work.catalog.world()
         nodes = None if name is None else world.views[world.view_key(name)].nodes
         return vacuum_views(self._work.catalog, self._work.folders, nodes)
+
+
+def _left(world: World, views: Iterable[str]) -> set[str]:
+    """Those of the views that can be left as they are: they have rows."""
+    return {key for key in views if key in world.views and world.nodes[key].version is not None}
 
 
 def _failure(report: Report) -> RefreshError:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
 from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
+from penstock.engine.faults import fault_of
 from penstock.engine.jobs import counting_jobs
 from penstock.engine.missing import lost, missing_file
 from penstock.engine.planning import emitted_by
@@ -27,7 +28,7 @@ from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
-from penstock.errors import PenstockError, SourceError
+from penstock.errors import LeaseLostError, PenstockError, QueryError, SourceError
 from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
@@ -63,6 +64,7 @@ class Epoch:
         """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
         self._spark = spark
         self._own: Own | None = None
+        self._asking = threading.Lock()
         self._lock = threading.RLock()
         self._catalog = catalog
         self._world = world
@@ -151,7 +153,7 @@ class Epoch:
         return None
 
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
-        with timing(clock), counting_jobs(self._spark) as jobs, standing_in_line() as in_line:
+        with timing(clock), counting_jobs() as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
         report.in_line = in_line()
         report.unlike = Settings.of(step.node.details.settings).unlike(self._own.settings if self._own else USUAL)
@@ -210,7 +212,7 @@ class Epoch:
         try:
             self._execute(step)
         except Exception as problem:  # whatever it is, it must not stop the other views
-            error = self._explained(problem, step.node)
+            error = self._lost_lease() or self._explained(problem, step.node)
             mismatch = as_mismatch(problem if isinstance(problem, StateMismatch) else error)
             if mismatch is not None:
                 result.mismatches[step.node.name] = str(mismatch)
@@ -223,6 +225,14 @@ class Epoch:
             rows_deleted=step.deleted, late=late, estimate=step.estimate,
             weighed=step.applied.weighed if step.applied else None,
         )  # fmt: skip
+
+    def _lost_lease(self) -> LeaseLostError | None:
+        """What went wrong in truth if another process took over: it may have written, or deleted, what is at hand."""
+        try:
+            self._check()
+        except LeaseLostError as lost:
+            return lost
+        return None
 
     def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
         """The problem in words; a file that is gone is told with the table or view that it belongs to."""
@@ -247,9 +257,11 @@ class Epoch:
     def _failed(relation: Relation, problem: PenstockError | None, step: Step | None = None) -> ViewReport:
         relation.error = problem
         action = step.action if step else Action.SKIP
+        reason = Reason.LEASE_LOST if isinstance(problem, LeaseLostError) else Reason.ERROR
         return ViewReport(
-            name=relation.name, action=action, reason=Reason.ERROR, status=Status.FAILED, error=str(problem)
-        )
+            name=relation.name, action=action, reason=reason, status=Status.FAILED, error=str(problem),
+            fault=fault_of(problem),
+        )  # fmt: skip
 
     # -- doing it -----------------------------------------------------------------------------------------------------
 
@@ -259,8 +271,9 @@ class Epoch:
             relation.after = snapshot_of(step.node.path, step.node.version)
             relation.in_memory = True
             return
-        if self._own is None and self._spark.started:  # read once an epoch; Spark that starts meanwhile has the usual
-            self._own = own(self._spark)
+        with self._asking:  # once an epoch; Spark that starts meanwhile has the usual
+            if self._own is None and self._spark.started:
+                self._own = own(self._spark)
         with under(self._spark, Settings.of(step.node.details.settings), self._own):
             self._compute(step, relation)
 
@@ -414,8 +427,10 @@ def _as_error(problem: Exception) -> PenstockError:
         case HistoryGone():
             return PenstockError(str(problem))
     if isinstance(problem, SPARK_PROBLEMS):
-        return PenstockError(clean_message(problem, {}))
-    return PenstockError(f"{type(problem).__name__}: {problem}")
+        return QueryError(clean_message(problem, {}))
+    told = PenstockError(f"{type(problem).__name__}: {problem}")
+    told.__cause__ = problem
+    return told
 
 
 def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:

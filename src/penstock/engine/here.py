@@ -1,6 +1,6 @@
-"""Statements that need no Spark: a few rows inserted as they are written down, and a few rows read of a table or view.
+"""Queries that need no Spark: a few rows read of a table or view.
 
-What is not surely the same here and there gives None, and Spark does it.
+What is not surely the same here and there gives None, and Spark does it. Writing is in ``small_writes``.
 """
 
 from __future__ import annotations
@@ -8,106 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import sqlglot
-from pyspark.sql.types import DataType, StructType
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.catalog import TableRecord, World
+from penstock.catalog import World
 from penstock.errors import PenstockError
-from penstock.frames.arrow.expressions import written_rows
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.arrow.tables import spark_name
 from penstock.frames.frame import Frame
-from penstock.frames.settings import Settings
+from penstock.frames.settings import own
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.plan import Unsupported, build
 from penstock.plan.operators import Filter, Operator, Project, Scan
-from penstock.sql.dialect import SparkSql
 from penstock.sql.query import parse_query
-from penstock.sql.statements import TableStatement
 from penstock.sql.trees import cast, column
-from penstock.storage.appending import append, can_append
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import schema_of
-
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "double")
-_TAKEN = {
-    **dict.fromkeys(_NUMBERS, _NUMBERS), "string": ("string",), "boolean": ("boolean",), "date": ("date", "string"),
-    "timestamp": ("timestamp", "string"), "timestamp_ntz": ("timestamp_ntz",),
-}  # fmt: skip
-"""Types of columns, and which values go into them without a word."""
-
-
-def insert(statement: TableStatement, table: TableRecord, settings: Settings) -> int | None:
-    """INSERT INTO .. VALUES of values that are written down; gives the number of rows, None if Spark must do it."""
-    if statement.verb != "INSERT" or table.external:
-        return None
-    given = _written(statement.text)
-    snapshot = Snapshot(table.path)
-    if given is None or not can_append(snapshot):
-        return None
-    rows = _typed(given, schema_of(snapshot), settings)
-    if rows is None:
-        return None
-    append(snapshot, rows, table.name)
-    return rows.num_rows
-
-
-def _written(text: str) -> tuple[list[str] | None, list[list[exp.Expr]]] | None:
-    """The columns that are named, if any are, and the rows."""
-    try:
-        tree = sqlglot.parse_one(text, dialect=SparkSql)
-    except (SqlglotError, RecursionError):
-        return None
-    if not isinstance(tree, exp.Insert) or not isinstance(tree.expression, exp.Values):
-        return None
-    if any(tree.args.get(name) for name in tree.args if name not in ("this", "expression")):
-        return None
-    rows = [list(row.expressions) for row in tree.expression.expressions if isinstance(row, exp.Tuple)]
-    if len(rows) != len(tree.expression.expressions) or tree.expression.args.get("alias"):
-        return None
-    names = [e.name for e in tree.this.expressions] if isinstance(tree.this, exp.Schema) else None
-    return names, rows
-
-
-def _typed(
-    given: tuple[list[str] | None, list[list[exp.Expr]]], schema: StructType, settings: Settings
-) -> pa.Table | None:
-    """The rows in the types of the table; columns that are not named are NULL."""
-    known = {field.name.lower(): field for field in schema.fields}
-    names = [name.lower() for name in given[0]] if given[0] is not None else list(known)
-    rows = given[1]
-    if len(set(names)) < len(names) or not set(names) <= set(known) or any(len(row) != len(names) for row in rows):
-        return None
-    places = {name: place for place, name in enumerate(names)}
-    columns = []
-    for name, field in known.items():
-        values = [row[places[name]] if name in places else exp.Null() for row in rows]
-        made = [_value(value, field.dataType, settings) for value in values]
-        if any(one is None for one in made):
-            return None
-        columns.append(pa.concat_arrays([one for one in made if one is not None]))
-        if columns[-1].null_count and not field.nullable:
-            return None
-    return pa.table(columns, names=schema.names)
-
-
-def _value(value: exp.Expr, kind: DataType, settings: Settings) -> pa.Array | None:
-    """A value in the type of a column, if it goes there without a word."""
-    if value.find(exp.Column, exp.Query):
-        return None
-    null = isinstance(value.unnest(), exp.Null)
-    own = None if null else written_rows([[value]], ["v"], settings)
-    if not null and (own is None or not _goes_into(spark_name(own.schema.field(0).type), kind)):
-        return None
-    found = written_rows([[cast(value, kind.simpleString())]], ["v"], settings)
-    return None if found is None else found.column("v").combine_chunks()
-
-
-def _goes_into(own: str, kind: DataType) -> bool:
-    return own.partition("(")[0] in _TAKEN.get(kind.simpleString().partition("(")[0], ())
 
 
 @dataclass(frozen=True)
@@ -125,6 +41,8 @@ class Found:
 
 def read(text: str, world: World, spark: SparkOnDemand) -> Found | None:
     """A query that only chooses rows and columns of one small table or view; None if Spark must do it."""
+    if own(spark).replaces(text):
+        return None
     try:
         tree = parse_query(text)
         if not isinstance(tree, exp.Select) or tree.args.get("order") or tree.find(exp.Limit, exp.Offset):

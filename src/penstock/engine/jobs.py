@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from penstock.frames.spark.session import SparkOnDemand, over_connect
+from penstock.frames.spark.session import over_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ _GROUP = "spark.jobGroup.id"
 
 
 class _Tally:
-    """The jobs of one thread, from the moment at which it has a session."""
+    """The jobs of one thread, from the moment at which it asks for a session: who never does, runs none."""
 
     def __init__(self) -> None:
         self._session: SparkSession | None = None
@@ -35,14 +35,13 @@ class _Tally:
         if not over_connect(session):
             self._given = session.sparkContext.getLocalProperty(_GROUP)
             self._group = self._given or f"penstock-{uuid.uuid4().hex}"
-            self._before = self._jobs(session)
+            self._before = self._jobs(session) if self._given else 0
             session.sparkContext.setLocalProperty(_GROUP, self._group)
 
-    def count(self, spark: SparkOnDemand) -> int | None:
-        if self._group and self._session is not None:
-            return self._jobs(self._session) - self._before
-        # Who never asked for a session may still have been handed a frame by another thread that did.
-        return None if spark.started else 0
+    def count(self) -> int | None:
+        if self._session is None:
+            return 0
+        return self._jobs(self._session) - self._before if self._group else None
 
     def end(self) -> None:
         if self._group and self._session is not None:
@@ -63,14 +62,12 @@ def noticed(session: SparkSession) -> None:
 
 
 @contextmanager
-def counting_jobs(spark: SparkOnDemand) -> Iterator[Callable[[], int | None]]:
+def counting_jobs() -> Iterator[Callable[[], int | None]]:
     """Gives a function that says how many Spark jobs this thread ran inside; None where Spark does not tell."""
     tally = _Tally()
     token = _open.set(tally)
     try:
-        if spark.started:
-            tally.begin(spark.session())
-        yield lambda: tally.count(spark)
+        yield tally.count
     finally:
         _open.reset(token)
         tally.end()

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 
 from penstock.engine.settings import checked
-from penstock.errors import DefinitionError, NotSupportedError
+from penstock.errors import DefinitionError
 from penstock.sql import statements as s
 from penstock.sql.intervals import microseconds
 from penstock.vocabulary import Policy
@@ -45,12 +45,17 @@ def choice(name: str, value: str | None) -> str | None:
     return None if value is None else checked(name, value)[1]
 
 
-def check_options(refresh: str, policy: str, target_lag: str | None) -> Policy:
-    """The policy, if it is one, and the other two can be had."""
-    if policy.upper() not in list(Policy):
-        raise DefinitionError(f"the policy {policy!r} is unknown. Choose one of {', '.join(Policy)}.")
-    if refresh.upper() != "MANUAL":
-        raise NotSupportedError(f"REFRESH {refresh} is not supported yet: use MANUAL.")
-    if target_lag is not None:
-        raise NotSupportedError("TARGET LAG is not supported yet: leave target_lag out.")
-    return Policy(policy.upper())
+def policy_of(text: str) -> Policy:
+    if text.upper() not in list(Policy):
+        raise DefinitionError(f"the policy {text!r} is unknown. Choose one of {', '.join(Policy)}.")
+    return Policy(text.upper())
+
+
+def lag_of(text: str | None) -> int | str | None:
+    """A target lag: microseconds, or DOWNSTREAM."""
+    if text is None or text.upper() == s.DOWNSTREAM:
+        return text and text.upper()
+    micros = microseconds(text)
+    if not micros:
+        raise DefinitionError(f"target_lag is a length of time such as '5 minutes', or 'DOWNSTREAM', not {text!r}.")
+    return micros

@@ -173,14 +173,21 @@ class Replanning:
         changes = []
         for name in view.nodes:
             for relation, column, now in self._differences(world, world.nodes[name]):
-                what = "is gone" if now is None else f"is now {now}"
+                what = f"is gone{self._new_in(world, view, relation)}" if now is None else f"is now {now}"
                 kind = "table" if relation in world.tables else "view"
                 changes.append(f"column {column!r} of {kind} {world.display_name(relation)!r} {what}")
         told = "; ".join(dict.fromkeys(changes)) or "this version of Penstock plans it in another way"
-        why = str(problem).removeprefix("the query is not valid: ").rstrip(". ")
+        # Spark suggests what the view knows. A column that got another name is not among that.
+        why = str(problem).removeprefix("the query is not valid: ").partition(" Did you mean one of")[0].rstrip(". ")
         if " columns, but its query gives " in why:  # SELECT *
             why = f"it would no longer have the columns {', '.join(name for name, _, _ in view.columns)}"
         return DefinitionError(f"{told}, and the query no longer holds: {why}.")
+
+    def _new_in(self, world: World, view: ViewRecord, relation: str) -> str:
+        """The columns that a relation got since the view was planned: maybe one was renamed."""
+        known = {name.lower() for name in world.nodes[view.key].details.schemas.get(relation, ())}
+        new = [name for name in self._types(world, relation) or () if name not in known]
+        return f" (new in it: {', '.join(map(repr, new))})" if known and new else ""
 
 
 def _must_be_filled(old: NodeRecord, new: NodeRecord, differences: list[tuple[str, str, str | None]]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.engine.cost import Estimate
-from penstock.vocabulary import Action, Reason, Status, Strategy
+from penstock.vocabulary import Action, Fault, Reason, Status, Strategy
 
 _WEIGHT = {Action.SKIP: 0, Action.NO_DATA: 1, Action.INCREMENTAL: 2, Action.FULL: 3, Action.REINITIALIZE: 4}
 
@@ -33,6 +33,8 @@ class ViewReport:
     seconds: float = 0.0
     status: Status = Status.SUCCEEDED
     error: str | None = None
+    fault: Fault | None = None
+    """Whose fault the error is."""
     jobs: int | None = 0
     """Spark jobs; None where Spark does not tell them, as over Spark Connect."""
     in_line: float = 0.0
@@ -133,7 +135,14 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
     """
     broken = next((r for r in hidden if r.status == Status.FAILED), None)
     if broken is not None:
-        own = replace(own, status=Status.FAILED, action=broken.action, reason=broken.reason, error=broken.error)
+        own = replace(
+            own,
+            status=Status.FAILED,
+            action=broken.action,
+            reason=broken.reason,
+            error=broken.error,
+            fault=broken.fault,
+        )
     heaviest = max([own, *hidden], key=lambda r: _WEIGHT[r.action])
     touched = own.status == Status.SUCCEEDED and own.action != Action.SKIP
     leading = heaviest if touched and _WEIGHT[heaviest.action] > _WEIGHT[own.action] else own
@@ -149,6 +158,7 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         seconds=sum(r.seconds for r in every),
         status=own.status,
         error=own.error,
+        fault=own.fault,
         jobs=all_jobs(r.jobs for r in every),
         in_line=sum(r.in_line for r in every),
         phases={phase: sum(r.phases.get(phase, 0.0) for r in every) for phase in own.phases},

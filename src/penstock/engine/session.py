@@ -76,6 +76,10 @@ class Spark:
         with self._said.instead("starting Spark"), phase("starting"):  # which is not any view's time
             return _embedded.acquire()
 
+    def rest(self) -> None:
+        """Let an embedded Spark go, if nobody else uses it; the next who needs one starts another."""
+        self.close()
+
     def close(self) -> None:
         if self._session is not None and self._given is None:
             _embedded.release(self._session)

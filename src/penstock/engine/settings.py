@@ -19,8 +19,9 @@ class Setting:
     default: str
     about: str
     choices: tuple[str, ...] = ()
-    """Without any, it is a length of time, or of memory."""
+    """Without any, it is a length of time, of memory, or a number."""
     memory: bool = False
+    number: bool = False
 
 
 SETTINGS = {
@@ -28,6 +29,11 @@ SETTINGS = {
     "schedule_policy": Setting(FASTEST, "when a group is due: as its fastest or slowest member", (FASTEST, SLOWEST)),
     "retention": Setting("7 days", "how long an epoch can be read after the next one is published"),
     "lock_timeout": Setting("30 seconds", "how long a statement waits for another one that is changing the same views"),
+    "min_target_lag": Setting("1 minute", "the lag of a view with TARGET LAG DOWNSTREAM that no view with a lag reads"),
+    "poll_interval": Setting("1 second", "how often penstock run looks for commits of other writers"),
+    "max_concurrent_refreshes": Setting("2", "how many independent groups of views refresh side by side", number=True),
+    "max_consecutive_errors": Setting("3", "after how many errors in a row a view is suspended", number=True),
+    "spark_idle_time": Setting("10 minutes", "after how long without work penstock run lets Java go"),
     "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", memory=True),
 }
 
@@ -50,6 +56,16 @@ def retention(given: Mapping[str, str]) -> timedelta:
 
 def lock_timeout(given: Mapping[str, str]) -> timedelta:
     return _length(given, "lock_timeout")
+
+
+def length_of(given: Mapping[str, str], name: str) -> timedelta:
+    """A setting that is a length of time."""
+    return _length(given, name)
+
+
+def number_of(given: Mapping[str, str], name: str) -> int:
+    """A setting that is a number."""
+    return int(value_of(given, name))
 
 
 def file_cache(given: Mapping[str, str]) -> int:
@@ -91,6 +107,10 @@ def checked(name: str, value: str) -> tuple[str, str]:
                 f"the setting {name!r} is an amount of memory such as '2 GB' or '10%', or 0, not {value!r}."
             )
         return name.lower(), value.lower()
+    if setting.number:
+        if not value.strip().isdigit() or int(value) < 1:
+            raise DefinitionError(f"the setting {name!r} is a number from 1 on, not {value!r}.")
+        return name.lower(), value.strip()
     if not setting.choices:
         if microseconds(value) is None:
             raise DefinitionError(f"the setting {name!r} is a length of time such as '7 days', not {value!r}.")

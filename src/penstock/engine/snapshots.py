@@ -11,23 +11,26 @@ from datetime import datetime, timedelta, timezone
 from types import TracebackType
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
 from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
+from penstock.frames.frame import Frame
 from penstock.frames.names import WEIGHT
 from penstock.frames.spark.frame import as_spark
-from penstock.frames.spark.session import Running
+from penstock.frames.spark.session import Running, SparkOnDemand
 from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.dialect import quoted
 from penstock.sql.intervals import described
 from penstock.sql.parser import parse
 from penstock.sql.statements import Query
+from penstock.sql.trees import column, tree
 from penstock.storage.changes import read_change
-from penstock.storage.delta_log import HistoryGone, Snapshot, check_files, version_at
+from penstock.storage.commits import version_at
+from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
+from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
 
 
@@ -172,12 +175,40 @@ def run_past(spark: SparkSession, catalog: Catalog, text: str, current: Callable
 
 
 def past_table(spark: SparkSession, catalog: Catalog, past: Past) -> DataFrame:
+    if past.version is not None:
+        return _version_of(spark, catalog.world(), past.name, past.version)
     moment = moment_at(catalog, epoch=past.epoch, timestamp=past.timestamp)
     return Reader(lambda: spark, moment).table(past.name)
 
 
+def _version_of(spark: SparkSession, world: World, name: str, version: int) -> DataFrame:
+    """A table at a version of Delta's. A view has versions too, but which of them were published is ours to know."""
+    key = world.resolve(name)
+    if key not in world.tables:
+        raise DefinitionError(
+            f"{name!r} is a view: it is read AS OF EPOCH n or AS OF TIMESTAMP '..', not at a version of its table."
+        )
+    path = world.tables[key].path
+    newest = Snapshot(path).version
+    if version > newest:
+        raise NotFoundError(f"table {name!r} has no version {version}: its newest is {newest}.")
+    try:
+        found = Snapshot(path, version)
+        check_files(found)
+    except HistoryGone:
+        raise RetentionError(
+            f"version {version} of table {name!r} can no longer be read: its files are gone."
+        ) from None
+    return read_snapshot(spark, found)
+
+
 def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until: int | None) -> DataFrame:
     """A view's rows that came (+) and went (-) between two epochs, with ``__weight``."""
+    return as_spark(changed(Running(spark), catalog, name, since, until)).frame
+
+
+def changed(spark: SparkOnDemand, catalog: Catalog, name: str, since: int, until: int | None) -> Frame:
+    """The same, wherever the rows are."""
     world = catalog.world()
     key = world.view_key(name)
     first, last = moment_at(catalog, epoch=since), moment_at(catalog, epoch=until if until is not None else world.epoch)
@@ -195,10 +226,10 @@ def changes(spark: SparkSession, catalog: Catalog, name: str, since: int, until:
             "one to the other. Ask for the changes since a later epoch."
         )
     try:
-        change = read_change(Running(spark), before, after, columns)
+        change = read_change(spark, before, after, columns)
     except HistoryGone as problem:
         raise RetentionError(f"the changes of view {view.name!r} since epoch {since} are gone: {problem}") from None
     if change.rows is None:
-        rows = read_snapshot(spark, after, columns)
-        return rows.select(*map(quoted, columns), F.lit(1).cast("bigint").alias(WEIGHT)).limit(0)
-    return as_spark(change.rows.consolidated().only([*columns, WEIGHT])).frame
+        nothing = Pinned(spark=spark, snapshot=after, columns=tuple(columns)).read().nothing()
+        return nothing.select([*((name, column(name)) for name in columns), (WEIGHT, tree("CAST(1 AS BIGINT)"))])
+    return change.rows.consolidated().only([*columns, WEIGHT])

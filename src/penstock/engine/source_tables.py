@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,9 +14,9 @@ from penstock.catalog import Catalog, Fence, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
 from penstock.engine.claims import claim
 from penstock.engine.event_time import check_column
-from penstock.engine.here import insert
 from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.settings import lock_timeout
+from penstock.engine.small_writes import change, create, insert
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -25,7 +25,7 @@ from penstock.errors import (
     QueryError,
     SqlError,
 )
-from penstock.frames.settings import own
+from penstock.frames.settings import ANSI, own
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.graph.watermarks import as_micros
@@ -34,13 +34,12 @@ from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.locations import local_path
+from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
 from penstock.storage.view_table import delete_table
 
 _ASSIGNED = "spark.sql.storeAssignmentPolicy"
 """What goes into a column of another type."""
-
-_MANAGED = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 
 
 class SourceTables:
@@ -102,7 +101,8 @@ class SourceTables:
         external = statement.location is not None
         path = claim(self._locate(key, "tables")) if location is None else location
         try:
-            self._run_create(statement, path, external, world)
+            if external or not create(statement, path, own(self._spark)):
+                self._run_create(statement, path, external, world)
             self._add(statement.name, path, external, statement.watermark, fence)
         except BaseException:
             if not external:
@@ -113,8 +113,8 @@ class SourceTables:
     def _run_create(self, statement: CreateTable, path: str, external: bool, world: World) -> None:
         parts = [f"CREATE TABLE {_by_path(path)}"]
         if statement.columns:
-            parts.append(f"({statement.columns})")
-        parts += ["USING delta", _options(statement.options, {} if external else _MANAGED)]
+            parts.append(f"({statement.columns}\n)")  # a comment may end them
+        parts += ["USING delta", _options(statement.options, {} if external else WITH_CHANGES)]
         session = self._spark.session()
         with TempViews(session) as views:
             if statement.query is not None:
@@ -199,16 +199,23 @@ class SourceTables:
             delete_table(table.path)
         return True
 
-    def insert_here(self, statement: TableStatement) -> int | None:
-        """Insert rows that are written down, if it needs no Spark; gives how many, None if it does."""
+    def write_here(self, statement: TableStatement) -> int | None:
+        """Insert, update or delete a few rows, if it needs no Spark; gives how many, None if it does."""
         table = self._catalog.world().tables.get(statement.target.lower())
         if table is None:
             return None
         with spark_errors(f"{statement.verb} on {table.name!r} failed"):
             if self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI":
                 return None
-            settings = own(self._spark).settings
-        return insert(statement, table, settings)
+            session = own(self._spark)
+        settings = session.settings
+        if settings[ANSI] != "true" or session.replaces(
+            statement.text
+        ):  # a value that does not fit is refused all the same
+            return None
+        if statement.verb == "INSERT":
+            return insert(statement, table, settings)
+        return change(statement, table, self._spark, settings)
 
     def run(self, statement: TableStatement) -> DataFrame:
         """Run a statement on a table; views can be read in it, but not written."""
@@ -305,7 +312,7 @@ def _shape(schema: StructType) -> list[tuple[str, str]]:
     return [(f.name.lower(), f.dataType.simpleString()) for f in schema.fields]
 
 
-def _options(options: str, properties: dict[str, str]) -> str:
+def _options(options: str, properties: Mapping[str, str]) -> str:
     """The table's options with these properties added, unless the user set them."""
     missing = {k: v for k, v in properties.items() if k.lower() not in options.lower()}
     if not missing:

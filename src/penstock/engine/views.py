@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from typing import Any
 
 from penstock.catalog import Definition, NodeRecord, Publication, ViewRecord, World
 from penstock.catalog.leases import Leases
 from penstock.catalog.records import LATE, late_names
+from penstock.catalog.states import ACTIVE, SUSPENDED
 from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
-from penstock.engine.options import check_options, choice
+from penstock.engine.options import choice, policy_of
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
@@ -28,10 +30,18 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
-from penstock.errors import AlreadyExistsError, DependencyError, NotIncrementalError, PenstockError
-from penstock.frames.settings import Settings, check_readable, own, under
+from penstock.errors import (
+    AlreadyExistsError,
+    DefinitionError,
+    DependencyError,
+    LeaseLostError,
+    NotIncrementalError,
+    PenstockError,
+)
+from penstock.frames.settings import Own, Settings, check_readable, own, under
 from penstock.graph import CycleError
 from penstock.sql.statements import AlterView, CreateView
+from penstock.sql.triggers import Trigger
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.view_table import Shape, commit
 from penstock.vocabulary import Policy, Reason, Status
@@ -55,6 +65,7 @@ class Views:
         if not self._is_wanted(world, statement):
             return None
         definition = self.define(world, statement, settings)
+        _check_incremental(statement, definition.view)
         _check_late_names(world, definition)
         self._check_cycle(world, definition)
         key, replaces = definition.view.key, definition.replaces
@@ -97,7 +108,10 @@ class Views:
 
     def define(self, world: World, statement: CreateView, settings: Settings | None = None) -> Definition:
         spark, session = self._work.spark, self._work.session()
-        settings = own(spark).settings if settings is None else settings
+        if settings is None:
+            mine = own(spark)
+            settings = mine.settings
+            _check_settled(statement, mine)
         check_readable(statement.name, settings)
         with under(spark, settings):
             return define(session, world, statement, self._work.locating(world), settings)
@@ -170,14 +184,24 @@ class Views:
 
     def alter(self, change: AlterView) -> str | None:
         """Change when or how a view is refreshed; gives a remark when that has no effect for now."""
-        policy = check_options(change.refresh or "MANUAL", change.policy or Policy.AUTO, None)
-        consistency, schedule = choice("consistency", change.consistency), choice("schedule_policy", change.schedule)
+        policy = None if change.policy is None else policy_of(change.policy)
+        changed = {
+            "consistency": choice("consistency", change.consistency),
+            "schedule": choice("schedule_policy", change.schedule),
+            "lag": change.lag,
+            "priority": change.priority,
+        }
         self._work.catalog.world().view_key(change.name)
-        if change.policy is not None:
+        if policy is not None:
             self._set_policy(change.name, policy)
-        if consistency is None and schedule is None:
-            return None
-        return self._set_options(change.name, consistency=consistency, schedule=schedule)
+        return self._set_options(change.name, change.trigger, {k: v for k, v in changed.items() if v is not None})
+
+    def suspend(self, name: str, *, suspended: bool) -> str:
+        """Take a view out of what is refreshed by itself, or back into it; gives its name."""
+        world = self._work.catalog.world()
+        view = world.views[world.view_key(name)]
+        self._work.catalog.set_state(view.key, SUSPENDED if suspended else ACTIVE)
+        return view.name
 
     def _set_policy(self, name: str, policy: Policy) -> None:
         """To and from FULL the view is planned and filled anew."""
@@ -187,7 +211,7 @@ class Views:
         if (policy == Policy.FULL) != recomputes:
             settings = Settings.of(world.nodes[view.key].details.settings)
             self.create(replace(statement_of(world, view), policy=policy), settings)
-        elif policy == Policy.INCREMENTAL_STRICT and view.reason_code is not None:
+        elif policy in (Policy.INCREMENTAL, Policy.INCREMENTAL_STRICT) and view.reason_code is not None:
             raise NotIncrementalError(
                 f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "
                 f"({view.reason_code}). Rewrite the query first.",
@@ -196,15 +220,13 @@ class Views:
         else:
             self._work.catalog.set_policy(view, policy)
 
-    def _set_options(self, name: str, *, consistency: str | None, schedule: str | None) -> str | None:
+    def _set_options(self, name: str, trigger: Trigger | None, changed: Mapping[str, Any]) -> str | None:
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
-        options = replace(
-            view.options, consistency=consistency or view.options.consistency,
-            schedule=schedule or view.options.schedule,
-        )  # fmt: skip
-        self._work.catalog.set_options(view.key, options)
-        return self.remark(view.key)
+        if trigger is not None or changed:
+            refresh = view.refresh if trigger is None else str(trigger)
+            self._work.catalog.set_options(view.key, replace(view.options, **changed), refresh)
+        return self.remark(view.key) if changed.keys() & {"consistency", "schedule"} else None
 
     def remark(self, key: str) -> str | None:
         """What is to be said about a view's SCHEDULE POLICY that decides nothing."""
@@ -243,6 +265,25 @@ class Views:
             self._work.catalog.drop_views(dropped, leases.fence)
         self._work.leave_unused(world)
         return [world.views[k].name for k in dropped]
+
+
+def _check_incremental(statement: CreateView, view: ViewRecord) -> None:
+    """Who asks for INCREMENTAL is told at once. A view of an older Penstock, which did not, goes on as it was."""
+    if statement.policy == Policy.INCREMENTAL and view.reason_code is not None:
+        raise NotIncrementalError(
+            f"view {view.name!r} cannot be maintained incrementally: {view.reason} has no incremental rule "
+            f"({view.reason_code}). Rewrite the query, or choose REFRESH POLICY AUTO.",
+            code=view.reason_code,
+        )
+
+
+def _check_settled(statement: CreateView, session: Own) -> None:
+    if session.replaces(statement.query):
+        raise DefinitionError(
+            f"view {statement.name!r} cannot be created: Spark would replace ${{..}} in its query by a setting of this "
+            "session, which may be another at the next refresh. Write the value itself, or switch that off for the "
+            "session: spark.conf.set('spark.sql.variable.substitute', 'false')."
+        )
 
 
 def _check_late_names(world: World, definition: Definition) -> None:
@@ -293,4 +334,5 @@ def _check_filled(view: ViewRecord, reports: list[ViewReport], readers: Collecti
             f"view {blamed.name!r}, {role} failed to refresh: "
             f"{blamed.error.rstrip('. ')}. Repair that first, or let views advance on their own with CONSISTENCY NONE."
         )
-    raise PenstockError(f"view {view.name!r} was not created: {why}")
+    kind = LeaseLostError if blamed.reason == Reason.LEASE_LOST else PenstockError
+    raise kind(f"view {view.name!r} was not created: {why}")

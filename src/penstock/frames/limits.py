@@ -16,6 +16,8 @@ DECIMAL_ROWS = 10_000
 """Decimals that are computed one by one."""
 SINGLE_VALUES = 50_000
 """Other values that are computed one by one, in Python; equal ones count once."""
+COMPARED_ELEMENTS = 20_000_000
+"""Rows times the longest of their arrays, for arrays that are compared."""
 JOINED_PAIRS = 4_000_000
 """Pairs of rows that a join on the driver looks at."""
 
@@ -27,7 +29,7 @@ CHANGE_BYTES_READ = 2 * 1024**3
 SMALL_CHANGE_BYTES = 256 * 1024
 """Of files of a change that one task of Spark's reads fast."""
 
-READ_ROWS = 200_000
+READ_ROWS = 1_000_000
 READ_BYTES = 64 * 1024 * 1024
 """Of a table that is brought to the driver whole."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ZONE, ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 _PRECISION_LOSS = "spark.sql.decimalOperations.allowPrecisionLoss"
+_SUBSTITUTE = "spark.sql.variable.substitute"
 
 DEFAULTS = {
     ZONE: "UTC",
@@ -114,8 +115,10 @@ STORED = {
     "spark.sql.parquet.int96RebaseModeInWrite": ("CORRECTED",),
     # Delta's change feed and pushed filters take dates through Java objects; the old ones have no 10 October 1582.
     "spark.sql.datetime.java8API.enabled": ("TRUE",),
+    _SUBSTITUTE: ("FALSE",),
 }
-"""How times get into files and out again: with any other value, rows would change on the way. The first is applied."""
+"""What must be so for us, whatever the session has; the first value is applied. With any other, times would change on
+their way into files and out again, and ``${name}`` in a text of ours, which may be a row's, would be a setting."""
 
 
 @dataclass(frozen=True)
@@ -194,12 +197,18 @@ class Own:
 
     settings: Settings
     files: Mapping[str, str]
+    tables: bool = False
+    """Whether it says what new Delta tables are like."""
+
+    def replaces(self, text: str) -> bool:
+        """Whether Spark would put settings into a text before it reads it."""
+        return "${" in text and _SUBSTITUTE in self.files
 
     @classmethod
-    def of(cls, values: Mapping[str, str]) -> Own:
+    def of(cls, values: Mapping[str, str], tables: bool) -> Own:
         found = {name: values.get(name, kept[0]).upper() for name, kept in STORED.items()}
         files = {name: kept[0] for name, kept in STORED.items() if found[name] not in kept}
-        return cls(Settings.of(values), files)
+        return cls(Settings.of(values), files, tables)
 
 
 def in_force(spark: SparkSession | SparkOnDemand) -> Settings:

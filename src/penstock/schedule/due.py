@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from penstock.graph.groups import SLOWEST, Group
-from penstock.sql.calendar import fired_before, fires_after
 from penstock.schedule.lags import moment_before, period
+from penstock.sql.calendar import fired_before, fires_after
 from penstock.sql.triggers import MANUAL, Trigger
 from penstock.vocabulary import When
 
@@ -58,6 +58,8 @@ class State:
     not_before: datetime | None = None
     """When to try again after an error."""
     suspended: bool = False
+    stuck: bool = False
+    """Whether it failed on just these versions of its sources, and would again."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Due:
 
 def why_due(plan: Plan, state: State, now: datetime) -> Due | None:
     """Whether a view is due by itself."""
-    if state.suspended or (state.not_before is not None and now < state.not_before):
+    if state.suspended or state.stuck or (state.not_before is not None and now < state.not_before):
         return None
     if plan.lag is not None:
         moment = moment_before(now, period(plan.lag))
@@ -94,7 +96,7 @@ def why_due(plan: Plan, state: State, now: datetime) -> Due | None:
 
 def next_moment(plan: Plan, state: State, now: datetime) -> datetime | None:
     """When a view that is not due now may be due next, if no source changes; None for never."""
-    if state.suspended:
+    if state.suspended or state.stuck:
         return None
     if state.not_before is not None and now < state.not_before:
         return state.not_before

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 
 from penstock.graph.dag import Dag
 
@@ -36,6 +37,7 @@ class EffectiveLag:
     said_by: str | None
 
 
+@lru_cache(maxsize=4096)
 def period(lag: timedelta) -> timedelta:
     """How often a view with this lag is brought up to date.
 

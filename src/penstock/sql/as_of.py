@@ -1,4 +1,4 @@
-"""``name AS OF EPOCH n`` and ``name AS OF TIMESTAMP '..'`` in queries.
+"""``name AS OF EPOCH n``, ``name AS OF TIMESTAMP '..'`` and ``table VERSION AS OF n`` in queries.
 
 The clause is cut out of the text before anything else reads it; the table's name becomes one that says the moment too.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, unquote
 
+_VERSION, _DELTA_TIME = ("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF")
 _NO_ALIAS = frozenset(
     "WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY UNION INTERSECT EXCEPT MINUS ON "
     "USING JOIN INNER LEFT RIGHT FULL CROSS SEMI ANTI NATURAL LATERAL PIVOT UNPIVOT TABLESAMPLE".split()
@@ -18,18 +19,21 @@ _NO_ALIAS = frozenset(
 
 @dataclass(frozen=True)
 class Past:
-    """A table or view at an earlier moment: an epoch, or the epoch that was published at a time."""
+    """A table or view at an earlier moment: an epoch, or the epoch that was published at a time; or a version of a
+    table, as Delta counts them.
+    """
 
     name: str
     epoch: int | None = None
     timestamp: str | None = None
+    version: int | None = None
 
 
 def find_past(text: str) -> tuple[str, dict[str, Past]]:
     """The text without the clauses, and what the names in their place mean.
 
     >>> find_past("SELECT b.x FROM bars AS OF EPOCH 3 b")
-    ('SELECT b.x FROM `bars@1` b', {'bars@1': Past(name='bars', epoch=3, timestamp=None)})
+    ('SELECT b.x FROM `bars@1` b', {'bars@1': Past(name='bars', epoch=3, timestamp=None, version=None)})
     >>> find_past("SELECT x FROM bars AS OF EPOCH 3")[0]
     'SELECT x FROM `bars@1` AS `bars`'
     """
@@ -40,11 +44,10 @@ def find_past(text: str) -> tuple[str, dict[str, Past]]:
         if not _begins(cursor) or cursor.index == 0:
             cursor.index += 1
             continue
-        named = cursor.tokens[cursor.index - 1]
+        named = cursor.tokens[cursor.index - (2 if cursor.tokens[cursor.index - 1].upper == "FOR" else 1)]
         if named.kind not in ("word", "quoted"):
             raise cursor.error("AS OF stands behind the name of a table or view")
         name = unquote(named) if named.kind == "quoted" else named.text
-        cursor.expect("AS", "OF")
         past = _moment(cursor, name)
         end = cursor.tokens[cursor.index - 1].end
         key = f"{name}@{len(found) + 1}"
@@ -56,6 +59,11 @@ def find_past(text: str) -> tuple[str, dict[str, Past]]:
 
 
 def _moment(cursor: Cursor, name: str) -> Past:
+    if cursor.take(*_VERSION):
+        return Past(name, version=cursor.integer("the number of a version"))
+    if cursor.at(*_DELTA_TIME):
+        raise cursor.error("write AS OF TIMESTAMP '..': the moment of an epoch, in which tables and views are together")
+    cursor.expect("AS", "OF")
     if cursor.take("EPOCH"):
         return Past(name, epoch=cursor.integer("the number of an epoch"))
     cursor.expect("TIMESTAMP")
@@ -80,10 +88,20 @@ def refuse_past(text: str, start: int, stop: int, why: str = VIEWS_ARE_CURRENT) 
     """A part of the text that must not read AS OF, such as a view's query: the moment will be forgotten."""
     cursor = Cursor(text[:stop])
     while cursor.token is not None:
-        if cursor.offset > start and _begins(cursor):
+        if cursor.offset > start and (_is_ours(cursor) or (why == VIEWS_ARE_CURRENT and _begins(cursor))):
             raise error_at(text, cursor.offset, why)
         cursor.index += 1
 
 
-def _begins(cursor: Cursor) -> bool:
+def _is_ours(cursor: Cursor) -> bool:
     return cursor.at("AS", "OF", "EPOCH") or cursor.at("AS", "OF", "TIMESTAMP")
+
+
+def _begins(cursor: Cursor) -> bool:
+    """Whether here is a clause of ours, or one of Delta's, which Spark reads in statements that write."""
+    if _is_ours(cursor):
+        return True
+    ahead = cursor.tokens[cursor.index + 3 : cursor.index + 4]
+    if not ahead or ahead[0].kind not in ("number", "string") or cursor.tokens[cursor.index - 1].upper == "TO":
+        return False  # a column of that name, or RESTORE .. TO
+    return cursor.at(*_VERSION) or cursor.at(*_DELTA_TIME)

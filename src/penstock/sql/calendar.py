@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
+from functools import lru_cache
 from itertools import islice
 from zoneinfo import ZoneInfo
 
@@ -32,6 +33,7 @@ def check_cron(text: str, zone: str) -> None:
         ) from None
 
 
+@lru_cache(maxsize=1024)
 def fired_before(text: str, zone: str, now: datetime) -> datetime:
     """The newest moment of a cron expression that is not after now, in UTC."""
     local = now.astimezone(ZoneInfo(zone)).replace(microsecond=0)
@@ -41,6 +43,7 @@ def fired_before(text: str, zone: str, now: datetime) -> datetime:
     return max([earlier, *(moment for moment in following if moment <= now)])
 
 
+@lru_cache(maxsize=1024)
 def fires_after(text: str, zone: str, now: datetime) -> datetime:
     """The next moment after now, in UTC."""
     return next(CronSim(_plain(text), _at(now, zone))).astimezone(timezone.utc)

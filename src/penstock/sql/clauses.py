@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from penstock.errors import SqlError
+from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.calendar import check_cron
 from penstock.sql.cursor import Cursor
 from penstock.sql.intervals import MICROSECONDS, microseconds
@@ -20,12 +20,11 @@ from penstock.vocabulary import Policy, When
 
 _STARTS = (
     ("REFRESH", "POLICY"), ("REFRESH", "MANUAL"), ("REFRESH", "ON"), ("REFRESH", "IMMEDIATE"), ("REFRESH", "EVERY"),
-    ("REFRESH", "CRON"), ("REFRESH", "INCREMENTAL"), ("SCHEDULE", "EVERY"), ("SCHEDULE", "CRON"), ("SCHEDULE", "REFRESH"),
-    ("TRIGGER", "ON"), ("PRIORITY",), ("TBLPROPERTIES",), ("COMMENT",), ("PARTITIONED", "BY"),
-    ("TARGET", "LAG"), ("EMIT", "AFTER"), ("EMIT", "ON"),
-    ("EMIT", "PERIODICALLY"), ("EMIT", "NEVER"), ("EMIT", "ALWAYS"), ("EMIT", "CHANGES"), ("EMIT", "FINAL"),
-    ("ALLOW", "LATENESS"), ("CONSISTENCY", "ATOMIC"), ("CONSISTENCY", "NONE"),
-    ("SCHEDULE", "POLICY"), ("BUCKETS",), ("WITH", "NO", "DATA"), ("CASCADE",),
+    ("REFRESH", "CRON"), ("REFRESH", "INCREMENTAL"), ("SCHEDULE", "EVERY"), ("SCHEDULE", "CRON"),
+    ("SCHEDULE", "REFRESH"), ("TRIGGER", "ON"), ("PRIORITY",), ("TBLPROPERTIES",), ("COMMENT",), ("PARTITIONED", "BY"),
+    ("TARGET", "LAG"), ("EMIT", "AFTER"), ("EMIT", "ON"), ("EMIT", "PERIODICALLY"), ("EMIT", "NEVER"),
+    ("EMIT", "ALWAYS"), ("EMIT", "CHANGES"), ("EMIT", "FINAL"), ("ALLOW", "LATENESS"), ("CONSISTENCY", "ATOMIC"),
+    ("CONSISTENCY", "NONE"), ("SCHEDULE", "POLICY"), ("BUCKETS",), ("WITH", "NO", "DATA"), ("CASCADE",),
 )  # fmt: skip
 
 
@@ -221,10 +220,22 @@ def read_trigger(cursor: Cursor) -> Trigger:
     if cursor.take("ON", "COMMIT") or cursor.take("INCREMENTAL"):
         return Trigger(when=When.ON_COMMIT, length=_read_at_most(cursor))
     if cursor.take("IMMEDIATE"):
-        return Trigger(when=When.IMMEDIATE)
+        raise NotSupportedError("REFRESH IMMEDIATE is not supported yet: use REFRESH ON COMMIT, and penstock run.")
     if cursor.at("EVERY") or cursor.at("CRON"):
         return read_schedule(cursor)
     raise cursor.error("expected MANUAL, ON COMMIT, IMMEDIATE, EVERY, CRON, INCREMENTAL or POLICY")
+
+
+def trigger_of(text: str) -> Trigger:
+    """A trigger from what follows REFRESH, as the catalog keeps it and Python's ``refresh=`` takes it.
+
+    >>> print(trigger_of("every 90 seconds"))
+    EVERY 90 SECONDS
+    """
+    cursor = Cursor(f"REFRESH {text}")
+    found = read_trigger(cursor)
+    cursor.end()
+    return found
 
 
 def read_schedule(cursor: Cursor) -> Trigger:

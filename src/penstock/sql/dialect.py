@@ -30,6 +30,7 @@ _ALSO_FUNCTIONS = (TokenType.WINDOW, TokenType.SESSION)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _TYPE = exp.DataType.Type
 _SUFFIXES = {_TYPE.BIGINT: "L", _TYPE.SMALLINT: "S", _TYPE.TINYINT: "Y", _TYPE.DOUBLE: "D"}
+_BITS = {_TYPE.BIGINT: 64, _TYPE.SMALLINT: 16, _TYPE.TINYINT: 8}
 _OF_JOINS = ("on", "using", "kind", "side", "method")
 _LETTERS = frozenset(exp.TimeUnit.UNABBREVIATED_UNIT_NAME)
 _PREFIXES = {
@@ -53,7 +54,18 @@ def _literal(cast: exp.Cast) -> str | None:
         return f"{_PREFIXES[kind]}'{value.this}'" if plain else None
     if sign and kind == _TYPE.DOUBLE:  # -0D is not the double of -0
         return None
-    return f"{sign}{value.this}{_SUFFIXES[kind]}" if kind in _SUFFIXES and _NUMBER.fullmatch(value.this) else None
+    return f"{sign}{value.this}{_SUFFIXES[kind]}" if _has_suffix(value.this, kind) else None
+
+
+def _has_suffix(number: str, kind: Any) -> bool:
+    """Whether a number may be written with the letter of a type. One that is not of the type can only be cast to it.
+
+    >>> _has_suffix("127", _TYPE.TINYINT), _has_suffix("300", _TYPE.TINYINT), _has_suffix("1.5", _TYPE.BIGINT)
+    (True, False, False)
+    """
+    if kind not in _SUFFIXES or not _NUMBER.fullmatch(number):
+        return False
+    return kind not in _BITS or ("." not in number and int(number) < 2 ** (_BITS[kind] - 1))
 
 
 def _cut_time(args: list[exp.Expr]) -> exp.Expr:

@@ -7,24 +7,16 @@ materialized views are read here in full.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql import statements as s
 from penstock.sql.as_of import FOR_QUERIES, refuse_past
-from penstock.sql.clauses import (
-    Clauses,
-    find_query_end,
-    not_yet,
-    read_clauses,
-    read_policy,
-    read_trigger,
-    read_watermark,
-)
+from penstock.sql.clauses import find_query_end, read_clauses, read_trigger, read_watermark
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.nearest import no_statement
 from penstock.sql.query import check_query
+from penstock.sql.triggers import MANUAL
 from penstock.vocabulary import Policy
 
 _WRITES: dict[tuple[str, ...], str] = {

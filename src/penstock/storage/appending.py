@@ -42,8 +42,11 @@ def can_append(table: Snapshot) -> bool:
     return set(protocol.get("writerFeatures") or ()) <= _FEATURES
 
 
-def append(table: Snapshot, rows: pa.Table, name: str) -> int:
-    """Add rows; gives the version. Who comes second tries again, as long as the table is still of the same shape."""
+def append(table: Snapshot, rows: pa.Table, name: str, log: int | None = None) -> int:
+    """Add rows; gives the version. Who comes second tries again, as long as the table is still of the same shape.
+
+    ``log``: held before the table was looked at, so that a table in its place gets nothing; see ``held_log``.
+    """
     shape, rows = _shape(table), fitting(table, rows)
     adds = write_table(rows, table.path, uuid.uuid4().hex[:12])
     actions = [{"add": {"path": a.path, "partitionValues": {}, "size": a.size, "modificationTime": a.modification_time,
@@ -52,7 +55,7 @@ def append(table: Snapshot, rows: pa.Table, name: str) -> int:
     try:
         for _ in range(_TRIES):
             try:
-                put(table.path, table.version + 1, [about, *actions], checkpoint_every=100)
+                put(table.path, table.version + 1, [about, *actions], checkpoint_every=100, log=log)
                 return table.version + 1
             except VersionTaken:
                 table = Snapshot(table.path)

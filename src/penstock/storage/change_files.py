@@ -1,13 +1,14 @@
 """Reading a small change on the driver: from the log to the files to Arrow, without a Spark job.
 
 Commit by commit: the change feed's files where a commit has some; else the files that it added (+1) and removed (-1),
-and of a file that got another deletion vector just the rows that the vectors differ in. What is not simple (nested
-types, columns that a file lacks, old calendars) or not small is left to Spark.
+and of a file that got another deletion vector just the rows that the vectors differ in. What is not simple (columns
+that a file lacks, old calendars) or not small is left to Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,19 +22,19 @@ from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import NotHere
 from penstock.frames.names import WEIGHT
 from penstock.frames.zset import narrowed
-from penstock.storage.columns import Columns
-from penstock.storage.delta_log import Commit, Snapshot, filesystem_of, is_elsewhere, vectors_of
+from penstock.storage.columns import Columns, nothing
+from penstock.storage.commits import Commit
+from penstock.storage.delta_log import ADDED, CHANGE_TYPE, Snapshot, filesystem_of, is_elsewhere, vectors_of
+from penstock.storage.file_cache import FILES
 from penstock.storage.log_replay import UnknownLog
-from penstock.storage.parquet import has_times, opened, plain_schema
-
-_CHANGE_TYPE = "_change_type"
-_ADDED = ("insert", "update_postimage")
+from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
+from penstock.storage.row_groups import GroupColumns, Numbers, decoded_size, row_groups
 
 
 def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[str]) -> pa.Table | None:
     """The consolidated change of these commits, as columns and weight; None when Spark must read it."""
     try:
-        schema = plain_schema(after, columns)
+        schema = plain_schema(after, columns, nested=True)
         reading = _Reading(after, Columns(after, schema), has_times(schema), not any(c.metadata for c in commits))
         for commit in commits:
             reading.read(commit)
@@ -52,7 +53,7 @@ class _Reading:
         self._settled = settled
         self._columns = columns
         self._times = times
-        self._rows = self._bytes = self._held = 0
+        self._rows = self._bytes = self._held = self._cached = 0
         self.parts: list[tuple[pa.Table, int]] = []
         """Rows and their weight."""
 
@@ -81,8 +82,8 @@ class _Reading:
         return pa.concat_tables([empty, *tables]).combine_chunks()
 
     def _feed(self, action: dict[str, Any]) -> None:
-        rows = self._read(self._open(action), None, [_CHANGE_TYPE])
-        added = pa.compute.is_in(rows.column(_CHANGE_TYPE), value_set=pa.array(_ADDED))
+        rows = self._read(self._open(action), [CHANGE_TYPE])
+        added = pa.compute.is_in(rows.column(CHANGE_TYPE), value_set=pa.array(ADDED))
         for weight, kept in ((1, added), (-1, pa.compute.invert(added))):
             self._keep(rows.filter(kept), action, weight)
 
@@ -90,7 +91,7 @@ class _Reading:
         file = self._open(action)
         if file.metadata.num_rows - len(hidden) > limits.CHANGE_ROWS:
             raise _too_many()
-        rows = self._read(file, None)
+        rows = self._read(file)
         if hidden:
             mask = np.ones(len(rows), dtype=np.bool_)
             mask[np.array(hidden, dtype=np.int64)] = False
@@ -103,36 +104,52 @@ class _Reading:
             return
         if len(places) > limits.CHANGE_ROWS:
             raise _too_many()
-        file = self._open(action)
+        path = _path(action)
+        footer = footer_of(self._filesystem, self._root, path, times=self._times)
+        self._columns.check(footer.schema)
         wanted = np.array(places, dtype=np.int64)
-        begin = 0
-        for group in range(file.metadata.num_row_groups):
-            length = file.metadata.row_group(group).num_rows
-            here = wanted[(wanted >= begin) & (wanted < begin + length)] - begin
+        for group in row_groups(footer):
+            here = wanted[(wanted >= group.begin) & (wanted < group.begin + group.length)] - group.begin
             if len(here):
-                self._keep(self._read(file, group).take(pa.array(here)), action, weight)
-            begin += length
+                self._keep(self._taken(GroupColumns(group, partial(self._opened, path, footer)), here), action, weight)
+
+    def _taken(self, columns: GroupColumns, places: Numbers) -> pa.Table:
+        """Rows of a group. What is read for them stays in memory, but for one change not more than half of the cache:
+        the next change is of the same files, as a rule, and others want their share.
+        """
+        names = self._columns.in_files
+        if not names:
+            return nothing(len(places))
+        missing = columns.missing(names)
+        self._count(columns.group.decoded_size(missing))
+        moved(read=columns.group.size(missing))
+        rows = columns.taken(names, places, keep=self._cached <= FILES.most // 2)
+        self._cached += columns.newly_kept
+        return rows
+
+    def _opened(self, path: str, footer: Footer) -> pq.ParquetFile:
+        return opened(
+            self._filesystem, self._root, path, times=self._times, dictionaries=self._columns.texts,
+            metadata=footer.metadata,
+        )  # fmt: skip
 
     def _open(self, action: dict[str, Any]) -> pq.ParquetFile:
-        path = str(action["path"])
-        if is_elsewhere(path):
-            raise NotHere("a file of another table")
+        path = _path(action)
         moved(read=action.get("size") or self._filesystem.get_file_info(f"{self._root}/{unquote(path)}").size)
         return opened(self._filesystem, self._root, path, times=self._times)
 
-    def _read(self, file: pq.ParquetFile, group: int | None, more: Sequence[str] = ()) -> pa.Table:
+    def _read(self, file: pq.ParquetFile, more: Sequence[str] = ()) -> pa.Table:
+        """A whole file."""
         self._columns.check(file.schema_arrow)
-        columns = {*self._columns.in_files, *more}
-        groups = range(file.metadata.num_row_groups) if group is None else [group]
-        size = 0
-        for number in groups:
-            chunks = file.metadata.row_group(number)
-            parts = (chunks.column(i) for i in range(chunks.num_columns))
-            size += sum(c.total_uncompressed_size for c in parts if c.path_in_schema in columns)
+        groups = range(file.metadata.num_row_groups)
+        self._count(sum(decoded_size(file.metadata.row_group(n), [*self._columns.in_files, *more]) for n in groups))
+        return self._columns.read(file, groups, more)
+
+    def _count(self, size: int) -> None:
+        """So many bytes, unpacked, are about to be read."""
         self._bytes += size
         if size > limits.CHANGE_BYTES or self._bytes > limits.CHANGE_BYTES_READ:
             raise _too_many()
-        return self._columns.read(file, groups, more)
 
     def _keep(self, rows: pa.Table, action: dict[str, Any], weight: int) -> None:
         self._rows, self._held = self._rows + len(rows), self._held + rows.nbytes
@@ -143,6 +160,13 @@ class _Reading:
             told = action.get("partitionValues")
             constants = self._columns.constants(told or {}, missing=told is not None and self._settled)
             self.parts.append((self._columns.complete(rows, constants), weight))
+
+
+def _path(action: dict[str, Any]) -> str:
+    path = str(action["path"])
+    if is_elsewhere(path):
+        raise NotHere("a file of another table")
+    return path
 
 
 def _too_many() -> NotHere:

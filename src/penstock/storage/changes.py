@@ -33,8 +33,16 @@ from penstock.frames.spark.frame import SparkFrame
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.dialect import quoted
 from penstock.storage.change_files import read_locally
+from penstock.storage.commits import Commit, read_commits
 from penstock.storage.deletion_vectors import unique_id
-from penstock.storage.delta_log import Commit, HistoryGone, Snapshot, check_files, files_exist, read_commits
+from penstock.storage.delta_log import (
+    ADDED,
+    CHANGE_TYPE,
+    HistoryGone,
+    Snapshot,
+    check_files,
+    files_exist,
+)
 from penstock.storage.reader import read_files, read_places, read_snapshot, schema_of
 from penstock.vocabulary import Word
 
@@ -190,7 +198,7 @@ def _read_feed(spark: SparkOnDemand, before: Snapshot, after: Snapshot, columns:
         .option("endingVersion", after.version)
         .load(after.path)
     )
-    weight = f"IF(_change_type IN ('insert', 'update_postimage'), 1L, -1L) AS {WEIGHT}"
+    weight = f"IF({CHANGE_TYPE} IN {ADDED}, 1L, -1L) AS {WEIGHT}"
     return select(feed, *[quoted(c) for c in columns], weight)
 
 

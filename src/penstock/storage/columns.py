@@ -70,6 +70,13 @@ class Columns:
         """The columns that the files hold, as they call them."""
         return [self._stored[name] for name in self.schema.names if name not in self._constants]
 
+    @property
+    def texts(self) -> list[str]:
+        """Those of them that are text."""
+        kinds = {field.name: field.dataType for field in self.schema.fields}
+        names = [name for name in self.schema.names if isinstance(kinds[name], StringType)]
+        return [stored for stored in map(self.stored_as, names) if stored is not None]
+
     def stored_as(self, name: str) -> str | None:
         """What a column is called in the files; None for one that is not there."""
         return None if name in self._constants else self._stored[name]

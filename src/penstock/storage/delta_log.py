@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Protocol
@@ -24,13 +23,29 @@ from pyroaring import BitMap64
 from penstock.errors import SourceError
 from penstock.frames import limits
 from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, unique_id, words_for
-from penstock.storage.file_cache import FILES, identity
-from penstock.storage.log_listing import newest_version
-from penstock.storage.log_replay import TableState, UnknownLog, read_partitions, read_state, read_vectors
+from penstock.storage.file_cache import FILES, Identity, identity
+from penstock.storage.log_listing import bytes_to_read, newest_version
+from penstock.storage.log_replay import (
+    Action,
+    TableState,
+    UnknownLog,
+    next_state,
+    partitions_among,
+    read_partitions,
+    read_state,
+    read_vectors,
+    rows_told,
+    vectors_among,
+)
+from penstock.storage.table_head import Head, head_of_actions, head_of_delta_rs
 
 _UNKNOWN_ROWS = 10_000_000
 _LEAST_WEIGHT = 64 * 1024
+_LONG_LOG = 256 * 1024
+"""Bytes of a log from which on delta-rs is faster at reading it."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+CHANGE_TYPE, ADDED = "_change_type", ("insert", "update_postimage")
+"""The column of the change feed that says what became of a row, and its words for rows that are there from now on."""
 PARTITIONED = "penstock.partitioned"
 """The property of a table whose files lie in folders that name their partitions."""
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
@@ -90,22 +105,39 @@ class Snapshot:
 
     @cached_property
     def _table(self) -> DeltaTable:
-        path, version = self.path, self._asked
-        try:
-            return DeltaTable(table_uri(path), version=version)
-        except TableNotFoundError:
-            raise SourceError(
-                f"there is no Delta table at {path!r}: its directory is gone or was never one. "
-                "Restore it, or drop what reads it."
-            ) from None
-        except (DeltaError, OSError) as problem:
-            if version is not None:
-                raise HistoryGone(f"version {version} of {path!r} cannot be read: {problem}") from None
-            raise SourceError(f"the Delta table at {path!r} cannot be read: {problem}") from None
+        return opened(self.path, self._asked)
 
     @cached_property
+    def _short(self) -> TableState | None:
+        """The actions of a log that is read here faster than by delta-rs; None for one that is long or far away.
+
+        What delta-rs has opened already, it tells: a table may have been made again in the same place since.
+        """
+        if "_table" in self.__dict__:
+            return None
+        long = self._state_before is None and (bytes_to_read(self.path, self.version) or _LONG_LOG) >= _LONG_LOG
+        if not long:
+            with suppress(HistoryGone, OSError, ValueError, KeyError):  # delta-rs says best what is wrong with a log
+                return self.state
+        return None
+
+    @property
+    def _state_before(self) -> TableState | None:
+        """The actions of the version before, if they were read already."""
+        key = _key(self.path, self.version - 1)
+        before: Snapshot | None = None if key is None else FILES.get(key)
+        return None if before is None else before.__dict__.get("state")
+
+    @cached_property
+    def head(self) -> Head:
+        """What the table is like: its id, its columns and properties, and what it asks of readers and writers."""
+        if self._short is not None:
+            return head_of_actions(self._short.metadata, self._short.protocol)
+        return head_of_delta_rs(self._table)
+
+    @property
     def table_id(self) -> str:
-        return str(self._table.metadata().id)
+        return self.head.table_id
 
     @cached_property
     def first_id(self) -> str:
@@ -128,38 +160,43 @@ class Snapshot:
             self._fingerprints[wanted] = _fingerprint(self.path, wanted)
         return self._fingerprints[wanted]
 
-    @cached_property
+    @property
     def schema_json(self) -> str:
-        return self._table.schema().to_json()
+        return self.head.schema_json
 
-    @cached_property
+    @property
     def configuration(self) -> dict[str, str]:
-        return dict(self._table.metadata().configuration)
+        return self.head.configuration
 
-    @cached_property
+    @property
     def description(self) -> str | None:
-        found = self._table.metadata().description
-        return None if found is None else str(found)
+        return self.head.description
 
-    @cached_property
+    @property
     def writer_version(self) -> int:
-        return int(self._table.protocol().min_writer_version)
+        return self.head.writer_version
 
-    @cached_property
+    @property
     def writer_features(self) -> frozenset[str]:
-        return frozenset(self._table.protocol().writer_features or ())
+        return self.head.writer_features
 
-    @cached_property
+    @property
     def partition_columns(self) -> list[str]:
-        return list(self._table.metadata().partition_columns)
+        return self.head.partition_columns
 
     @cached_property
     def bounds(self) -> pa.Table:
-        """The files as the log has them, with the least and greatest values of their columns: ``min.x``, ``max.x``."""
-        return pa.table(self._table.get_add_actions(flatten=True))
+        """The ``files`` with the least and greatest values of their columns, as the log says: ``min.x``, ``max.x``."""
+        found = pa.table(self._table.get_add_actions(flatten=True))
+        if self._short is None:
+            return found
+        places = {path: place for place, path in enumerate(found.column("path").to_pylist())}
+        return found.take(pa.array([places[file.path] for file in self.files], pa.int64()))
 
     @cached_property
     def files(self) -> tuple[DataFile, ...]:
+        if self._short is not None:
+            return tuple(_file_of(add) for add in self._short.adds.values())
         columns = [self.bounds.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
         return tuple(
             DataFile(path, size, None if rows is None else rows - len(self.deleted.get(path, ())))
@@ -174,14 +211,12 @@ class Snapshot:
     @property
     def size(self) -> int:
         """The bytes of its data files."""
-        return sum(self.bounds.column("size_bytes").to_pylist())
+        return sum(file.size for file in self.files)
 
     @cached_property
     def plain(self) -> bool:
         """Whether Spark's Parquet reader gives the rows that a Delta reader would, with ``deleted`` left out."""
-        protocol = self._table.protocol()
-        features = set(protocol.reader_features or ())
-        if not features <= _PLAIN_FEATURES or protocol.min_reader_version == 2:
+        if not self.head.reader_features <= _PLAIN_FEATURES or self.head.reader_version == 2:
             return False
         if self.partition_columns and PARTITIONED not in self.configuration:
             return False  # only of our own tables we know that the folders say what the log says
@@ -194,7 +229,7 @@ class Snapshot:
     @cached_property
     def is_known(self) -> bool:
         """Whether what its files hold and its log says is all that a Delta reader goes by; see ``columns``."""
-        features = set(self._table.protocol().reader_features or ())
+        features = self.head.reader_features
         return features <= _PLAIN_FEATURES | {"columnMapping"} and not any(is_elsewhere(f.path) for f in self.files)
 
     def partition_value(self, file: str, column: str) -> pa.Scalar:
@@ -209,6 +244,8 @@ class Snapshot:
     @cached_property
     def partition_texts(self) -> dict[str, dict[str, str | None]]:
         """What the log says of each file's partition, word for word."""
+        if self._short is not None:
+            return partitions_among(self._short.adds)
         return read_partitions(*filesystem_of(self.path), self.version)
 
     @cached_property
@@ -216,10 +253,10 @@ class Snapshot:
         """Whether no two files have the same name in different folders."""
         return len({file.name for file in self.files}) == len(self.files)
 
-    @cached_property
+    @property
     def allows_vectors(self) -> bool:
         """Whether files of the table may have deletion vectors."""
-        return "deletionVectors" in (self._table.protocol().reader_features or ())
+        return "deletionVectors" in self.head.reader_features
 
     @cached_property
     def deleted(self) -> dict[str, BitMap64]:
@@ -228,7 +265,9 @@ class Snapshot:
             return {}
         filesystem, root = filesystem_of(self.path)
         try:
-            return _read_vectors(filesystem, root, read_vectors(filesystem, root, self.version))
+            short = self._short
+            told = read_vectors(filesystem, root, self.version) if short is None else vectors_among(short.adds)
+            return _read_vectors(filesystem, root, told)
         except UnknownLog:
             try:
                 return self._deleted_by_delta_rs()
@@ -248,8 +287,11 @@ class Snapshot:
 
     @cached_property
     def state(self) -> TableState:
-        """The actions of the log that make up the version."""
+        """The actions of the log that make up the version. After the version before, one commit is left to read."""
+        before = self._state_before
         try:
+            if before is not None:
+                return next_state(before, *filesystem_of(self.path), self.version)
             return read_state(*filesystem_of(self.path), self.version)
         except UnknownLog as problem:
             raise HistoryGone(f"version {self.version} of {self.path!r} cannot be read: {problem}") from None
@@ -305,11 +347,9 @@ def snapshot_of(path: str, version: int | None = None) -> Snapshot:
     log: elsewhere a look takes as long as reading it.
     """
     found = newest_version(path) if version is None else version
-    try:
-        commit = identity(fs.LocalFileSystem(), f"{path}/_delta_log/{found or 0:020d}.json")
-    except OSError:
+    key = _key(path, found or 0)
+    if key is None:
         return Snapshot(path, version)
-    key = (*commit, path, "snapshot")
     known: Snapshot | None = FILES.get(key)
     if known is None:
         known = Snapshot(path, version, there=version is not None)
@@ -318,10 +358,40 @@ def snapshot_of(path: str, version: int | None = None) -> Snapshot:
     return known
 
 
+def _key(path: str, version: int) -> Identity | None:
+    """What a version is kept by: the file of its commit, as it is now; None if there is no such file here."""
+    try:
+        return (*identity(fs.LocalFileSystem(), f"{path}/_delta_log/{version:020d}.json"), path, "snapshot")
+    except OSError:
+        return None
+
+
+def _file_of(add: Action) -> DataFile:
+    """A file as its action tells it, without the rows that its deletion vector hides."""
+    rows = rows_told(add)
+    hidden = int((add.get("deletionVector") or {}).get("cardinality", 0))
+    return DataFile(add["path"], int(add["size"]), None if rows is None else rows - hidden)
+
+
 def _weight(path: str) -> int:
     """About what a version takes in memory: as much as its log, and what it takes to hold it."""
     with os.scandir(f"{path}/_delta_log") as files:
         return _LEAST_WEIGHT + sum(file.stat().st_size for file in files if file.is_file())
+
+
+def opened(path: str, version: int | None = None) -> DeltaTable:
+    """A version of a table as delta-rs knows it, or the newest."""
+    try:
+        return DeltaTable(table_uri(path), version=version)
+    except TableNotFoundError:
+        raise SourceError(
+            f"there is no Delta table at {path!r}: its directory is gone or was never one. "
+            "Restore it, or drop what reads it."
+        ) from None
+    except (DeltaError, OSError) as problem:
+        if version is not None:
+            raise HistoryGone(f"version {version} of {path!r} cannot be read: {problem}") from None
+        raise SourceError(f"the Delta table at {path!r} cannot be read: {problem}") from None
 
 
 def is_table(path: str) -> bool:
@@ -342,62 +412,6 @@ def is_latest(snapshot: Snapshot) -> bool:
 
 def latest_version(path: str) -> int:
     return Snapshot(path).version
-
-
-def version_at(path: str, moment: datetime) -> int:
-    """The version that a table had at a time; ``HistoryGone`` when it had none, or the log does not say."""
-    table = Snapshot(path)._table  # one of its own, which is moved
-    try:
-        table.load_as_version(moment)
-    except (DeltaError, OSError) as problem:
-        raise HistoryGone(f"the version of {path!r} at {moment} is not known: {problem}") from None
-    version = int(table.version())
-    # For a time before the first version delta-rs gives the first.
-    if version == 0 and any(commit.made_at > moment.timestamp() * 1000 for commit in read_commits(path, -1, 0)):
-        raise HistoryGone(f"{path!r} had no version at {moment}")
-    return version
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commit:
-    """The actions of one commit that matter to a reader of changes."""
-
-    version: int
-    adds: tuple[dict[str, Any], ...]
-    removes: tuple[dict[str, Any], ...]
-    changes: tuple[dict[str, Any], ...]
-    """Files of the change data feed."""
-    metadata: dict[str, Any] | None
-    made_at: int = 0
-    """In milliseconds, as far as the commit says so."""
-
-    @property
-    def changed(self) -> bool:
-        return any(a.get("dataChange", True) for a in self.adds + self.removes)
-
-
-def read_commits(path: str, since: int, until: int) -> list[Commit]:
-    """The commits after ``since`` up to ``until``; ``HistoryGone`` when the log no longer holds them all."""
-    filesystem, root = filesystem_of(path)
-    commits = []
-    for version in range(since + 1, until + 1):
-        try:
-            with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
-                text = stream.read().decode()
-        except FileNotFoundError:
-            raise HistoryGone(f"the log of {path!r} no longer holds version {version}") from None
-        actions = [json.loads(line) for line in text.splitlines() if line.strip()]
-        commits.append(
-            Commit(
-                version=version,
-                adds=tuple(a["add"] for a in actions if "add" in a),
-                removes=tuple(a["remove"] for a in actions if "remove" in a),
-                changes=tuple(a["cdc"] for a in actions if "cdc" in a),
-                metadata=next((a["metaData"] for a in actions if "metaData" in a), None),
-                made_at=next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
-            )
-        )
-    return commits
 
 
 _TELLING = 64 * 1024

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from pyarrow import fs
 
 Action = dict[str, Any]
 
+_ROWS = re.compile(r'\s*\{\s*"numRecords"\s*:\s*(\d+)\s*[,}]')
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(.*)\.parquet")
 
 
@@ -48,18 +49,50 @@ def read_state(filesystem: fs.FileSystem, root: str, version: int) -> TableState
     return TableState(protocol, metadata, adds)
 
 
+def next_state(before: TableState, filesystem: fs.FileSystem, root: str, version: int) -> TableState:
+    """A version, from all of the one before it."""
+    commit = _read_commit(filesystem, root, version)
+    protocol = next((a["protocol"] for a in commit if "protocol" in a), before.protocol)
+    metadata = next((a["metaData"] for a in commit if "metaData" in a), before.metadata)
+    return TableState(protocol, metadata, _followed(dict(before.adds), commit))
+
+
+def rows_told(add: Action) -> int | None:
+    """How many rows a file has, those among them that are hidden; None if the log does not say.
+
+    >>> rows_told({"path": "a", "stats": '{"numRecords":3,"minValues":{"numRecords":9}}'}), rows_told({"path": "a"})
+    (3, None)
+    """
+    stats = add.get("stats")
+    if not stats:
+        return None
+    found = _ROWS.match(stats)  # it stands first, where all writers put it
+    rows = int(found[1]) if found else json.loads(stats).get("numRecords")
+    return None if rows is None else int(rows)
+
+
+def vectors_among(adds: Mapping[str, Action]) -> dict[str, Action]:
+    """The descriptors of deletion vectors, by the path of their file."""
+    return {path: add["deletionVector"] for path, add in adds.items() if add.get("deletionVector")}
+
+
+def partitions_among(adds: Mapping[str, Action]) -> dict[str, dict[str, str | None]]:
+    """The values of the partition columns, by the path of the file."""
+    return {path: add.get("partitionValues") or {} for path, add in adds.items()}
+
+
 def read_vectors(filesystem: fs.FileSystem, root: str, version: int) -> dict[str, Action]:
     """The descriptors of a version's deletion vectors, by the path of their file."""
     checkpoint, commits = _read(filesystem, root, version, ["add.path", "add.deletionVector"])
     live = _live(_checkpointed(checkpoint, "add", having="deletionVector"), commits)
-    return {path: add["deletionVector"] for path, add in live.items() if add.get("deletionVector")}
+    return vectors_among(live)
 
 
 def read_partitions(filesystem: fs.FileSystem, root: str, version: int) -> dict[str, dict[str, str | None]]:
     """The values of the partition columns that the log gives a version's files, by their path."""
     checkpoint, commits = _read(filesystem, root, version, ["add.path", "add.partitionValues"])
     live = _live(_checkpointed(checkpoint, "add"), commits)
-    return {path: add.get("partitionValues") or {} for path, add in live.items()}
+    return partitions_among(live)
 
 
 def _read(
@@ -76,13 +109,18 @@ def _read(
             raise UnknownLog(f"the checkpoint of version {base} of {root!r} is spread over other files")
     actions: list[Action] = []
     for number in range(0 if base is None else base + 1, version + 1):
-        try:
-            with filesystem.open_input_stream(f"{root}/_delta_log/{number:020d}.json") as stream:
-                commit = [json.loads(line) for line in stream.read().decode().splitlines() if line.strip()]
-        except FileNotFoundError:
-            raise UnknownLog(f"the log of {root!r} does not hold version {number}") from None
-        actions += sorted(commit, key=lambda action: "remove" not in action)
+        actions += _read_commit(filesystem, root, number)
     return checkpoint, actions
+
+
+def _read_commit(filesystem: fs.FileSystem, root: str, version: int) -> list[Action]:
+    """The actions of a commit, removals first."""
+    try:
+        with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
+            commit = [json.loads(line) for line in stream.read().split(b"\n") if line.strip()]
+    except FileNotFoundError:
+        raise UnknownLog(f"the log of {root!r} does not hold version {version}") from None
+    return sorted(commit, key=lambda action: "remove" not in action)
 
 
 def _newest_checkpoint(filesystem: fs.FileSystem, root: str, version: int) -> int | None:
@@ -104,7 +142,7 @@ def _newest_checkpoint(filesystem: fs.FileSystem, root: str, version: int) -> in
 
 
 def _checkpointed(checkpoint: pa.Table | None, kind: str, having: str | None = None) -> list[Action]:
-    """The actions of a kind that a checkpoint holds, without what it leaves empty."""
+    """The actions of a kind that a checkpoint holds, without what it leaves empty, or says twice (``stats_parsed``)."""
     if checkpoint is None:
         return []
     column = checkpoint.column(kind)
@@ -114,11 +152,17 @@ def _checkpointed(checkpoint: pa.Table | None, kind: str, having: str | None = N
             return []
         column = column.filter(pc.is_valid(pc.struct_field(column, having)))
     rows = column.to_pylist(maps_as_pydicts="strict")
-    return [{kind: {name: value for name, value in row.items() if value is not None}} for row in rows]
+    return [
+        {kind: {name: value for name, value in row.items() if value is not None and not name.endswith("_parsed")}}
+        for row in rows
+    ]
 
 
 def _live(checkpointed: Sequence[Action], commits: Sequence[Action]) -> dict[str, Action]:
-    adds = {action["add"]["path"]: action["add"] for action in checkpointed}
+    return _followed({action["add"]["path"]: action["add"] for action in checkpointed}, commits)
+
+
+def _followed(adds: dict[str, Action], commits: Sequence[Action]) -> dict[str, Action]:
     for action in commits:
         if "remove" in action:
             adds.pop(action["remove"]["path"], None)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -35,26 +36,69 @@ class VersionTaken(Exception):
     """Another writer has committed this version."""
 
 
+class TableGone(FileNotFoundError):
+    """The table that was to be written is not there any more. Another one may be in its place."""
+
+
+@contextmanager
+def held_log(path: str) -> Iterator[int]:
+    """The log of the table that is at a path now. What is put into it goes to no table that comes in its place.
+
+    Open it before the table is looked at. It is the directory that is held, not its name: of a table that was dropped
+    it is gone for good.
+    """
+    try:
+        log = os.open(f"{filesystem_of(path)[1]}/_delta_log", os.O_RDONLY)
+    except FileNotFoundError:
+        raise TableGone(path) from None
+    try:
+        yield log
+    finally:
+        os.close(log)
+
+
 def can_write(path: str) -> bool:
     return isinstance(filesystem_of(path)[0], fs.LocalFileSystem)
 
 
-def put(path: str, version: int, actions: Sequence[Action], *, checkpoint_every: int | None = None) -> None:
-    """Make a version of these actions, or raise ``VersionTaken``; nothing else is left behind."""
-    points.reached(points.COMMIT)
-    log = f"{filesystem_of(path)[1]}/_delta_log"
-    draft = f"{log}/.{version:020d}.{uuid4().hex}.draft"
+def is_held(path: str, log: int) -> bool:
+    """Whether the log that is held is still that of the table at the path."""
     try:
-        with open(draft, "w", encoding="utf-8") as out:
-            out.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
-        os.link(draft, f"{log}/{version:020d}.json")
-    except FileExistsError:
-        raise VersionTaken(f"version {version} exists") from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
+        return os.path.samestat(os.fstat(log), os.stat(f"{filesystem_of(path)[1]}/_delta_log"))
+    except FileNotFoundError:
+        return False
+
+
+def put(
+    path: str, version: int, actions: Sequence[Action], *, checkpoint_every: int | None = None, log: int | None = None
+) -> None:
+    """Make a version of these actions, or raise ``VersionTaken``; nothing else is left behind.
+
+    ``log``: that of the table as it was ``held_log``; ``TableGone`` if it is gone.
+    """
+    points.reached(points.COMMIT)
+    if log is None:
+        with held_log(path) as log:
+            _put(log, version, actions)
+    else:
+        _put(log, version, actions)
     if version % (checkpoint_every or CHECKPOINT_EVERY) == 0:
         _make_checkpoint(path, version)
+
+
+def _put(log: int, version: int, actions: Sequence[Action]) -> None:
+    draft = f".{version:020d}.{uuid4().hex}.draft"
+    try:
+        with open(draft, "x", encoding="utf-8", opener=partial(os.open, dir_fd=log)) as out:
+            out.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
+        os.link(draft, f"{version:020d}.json", src_dir_fd=log, dst_dir_fd=log)
+    except FileExistsError:
+        raise VersionTaken(f"version {version} exists") from None
+    except FileNotFoundError:
+        raise TableGone from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft, dir_fd=log)
 
 
 def _make_checkpoint(path: str, version: int) -> None:

@@ -8,21 +8,20 @@ large, or finds many rows is left to Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import StructType
 
 from penstock.frames import limits
-from penstock.frames.arrow.tables import settled, settled_type
+from penstock.frames.arrow.tables import settled_type
 from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import NotHere
 from penstock.frames.keys import Sought, floored
@@ -32,11 +31,8 @@ from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
 from penstock.storage.file_cache import FILES
-from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
-
-_BATCH = 65_536
-
-Numbers = np.ndarray[Any, np.dtype[Any]]
+from penstock.storage.parquet import footer_of, has_times, opened, plain_schema
+from penstock.storage.row_groups import GroupColumns, Numbers, RowGroup
 
 
 def look_up(
@@ -59,7 +55,7 @@ def look_up(
     if not least <= rows <= limits.LOOKUP_MOST_ROWS or not 0 < sought.keys.num_rows <= limits.LOOKUP_KEYS:
         return None
     try:
-        schema = plain_schema(table, columns, structs=True)
+        schema = plain_schema(table, columns, nested=True)
         return _Search(table, schema, sought, located).rows(files)
     except (NotHere, OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError) as problem:
         left_to_spark(f"looking up {', '.join(place.column for place in sought.places.values())}", problem)
@@ -78,8 +74,6 @@ class _Search:
         self._compared = Columns(table, StructType(list({field.name: field for field in compared.fields}.values())))
         self._keys = _Keys(sought, to_arrow_schema(compared, timezone="UTC"), self._compared)
         self._times = has_times(schema) or has_times(compared)
-        texts = [f.name for f in compared.fields if isinstance(f.dataType, StringType)]
-        self._texts = [stored for stored in map(self._compared.stored_as, texts) if stored is not None]
         self._lock = Lock()
         self._found = self._bytes = self._held = 0
 
@@ -107,8 +101,8 @@ class _Search:
             begin += group.num_rows
 
     def _group(self, group: _Group) -> pa.Table | None:
-        source = _Source(group, self._open)
-        hits = self._hits(source)
+        source = GroupColumns(group, partial(self._open, group))
+        hits = self._hits(group, source)
         hidden = self._table.deleted.get(group.file.path)
         if hidden:
             hits &= ~as_bits(hidden, group.footer.metadata.num_rows)[group.begin : group.begin + len(hits)]
@@ -117,7 +111,7 @@ class _Search:
             self._found += found
             if self._found > limits.LOOKUP_FOUND:
                 raise NotHere(f"more than {limits.LOOKUP_FOUND:,} rows")
-        rows = self._rows(source, hits) if found else None
+        rows = self._rows(group, source, np.flatnonzero(hits)) if found else None
         with self._lock:
             self._bytes += group.size(source.read)
             self._held += rows.nbytes if rows is not None else 0
@@ -127,127 +121,35 @@ class _Search:
 
     def _open(self, group: _Group) -> pq.ParquetFile:
         return opened(
-            self._filesystem, self._root, group.file.path, times=self._times, dictionaries=self._texts,
+            self._filesystem, self._root, group.file.path, times=self._times, dictionaries=self._compared.texts,
             metadata=group.footer.metadata,
         )  # fmt: skip
 
-    def _hits(self, source: _Source) -> Numbers:
+    def _hits(self, group: _Group, source: GroupColumns) -> Numbers:
         """Which rows of a row group have a key."""
-        names, constants = self._compared.in_files, source.group.constants
+        names, constants = self._compared.in_files, group.constants
         if not names:
-            return self._keys.hits(self._compared.named(None, constants, source.group.length))
+            return self._keys.hits(self._compared.named(None, constants, group.length))
         batches = source.kept(names) if FILES.most else source.batches(names)
         return np.concatenate([self._keys.hits(self._compared.named(b, constants, b.num_rows)) for b in batches])
 
-    def _rows(self, source: _Source, hits: Numbers) -> pa.Table:
+    def _rows(self, group: _Group, source: GroupColumns, places: Numbers) -> pa.Table:
         """What was found in a row group."""
-        group, found = source.group, int(hits.sum())
         constants = self._wanted.constants_of(self._table, group.file.path)
         names = self._wanted.in_files
-        rows = self._wanted.complete(source.taken(names, hits) if names else nothing(found), constants)
+        rows = self._wanted.complete(source.taken(names, places) if names else nothing(len(places)), constants)
         if self._located:
-            rows = rows.append_column(FILE, pa.array([group.file.name] * found, pa.string()))
-            rows = rows.append_column(PLACE, pa.array(np.flatnonzero(hits) + group.begin, pa.int64()))
+            rows = rows.append_column(FILE, pa.array([group.file.name] * len(places), pa.string()))
+            rows = rows.append_column(PLACE, pa.array(places + group.begin, pa.int64()))
         return rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Group:
-    """A row group of a file; ``begin`` rows lie before it. ``constants`` are the keys that all its rows have."""
+class _Group(RowGroup):
+    """A row group in which keys are sought. ``constants`` are the keys that all its rows have."""
 
     file: DataFile
-    footer: Footer
-    number: int
-    begin: int
     constants: Mapping[str, pa.Scalar]
-
-    @property
-    def length(self) -> int:
-        return int(self.footer.metadata.row_group(self.number).num_rows)
-
-    def batches(self, file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some thousand rows at a time: what was just read is still at hand, and memory is used again."""
-        return map(
-            settled, file.iter_batches(_BATCH, row_groups=[self.number], columns=list(columns), use_threads=False)
-        )
-
-    def size(self, columns: Collection[str]) -> int:
-        group = self.footer.metadata.row_group(self.number)
-        chunks = (group.column(i) for i in range(group.num_columns))
-        return sum(c.total_compressed_size for c in chunks if c.path_in_schema.split(".")[0] in columns)
-
-
-class _Source:
-    """Where the columns of a row group come from: memory, if they were compared before, or else the file."""
-
-    def __init__(self, group: _Group, open_file: Callable[[_Group], pq.ParquetFile]):
-        self.group = group
-        self.read: set[str] = set()
-        """The columns that were read from the file."""
-        self._open = open_file
-        self._kept: dict[str, pa.Array] = {}
-
-    @cached_property
-    def _file(self) -> pq.ParquetFile:
-        return self._open(self.group)
-
-    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Columns of the file, some rows at a time."""
-        self.read.update(names)
-        return self.group.batches(self._file, names)
-
-    def kept(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The same of columns that the next look-up will ask for too: from now on they are in memory."""
-        keys = {name: self._key(name) for name in names}
-        found = {name: FILES.get(key) for name, key in keys.items()}
-        self._kept = {name: column for name, column in found.items() if column is not None}
-        missing = [name for name in names if name not in self._kept]
-        if missing:
-            rows = pa.Table.from_batches(list(self.batches(missing)))
-            for name in missing:
-                column = self._kept[name] = _joined(rows.column(name))
-                FILES.put(keys[name], column, column.nbytes)
-        whole = pa.record_batch([self._kept[name] for name in names], names=list(names))
-        step = max([_BATCH, *map(_different, whole.columns)])
-        return (whole.slice(begin, step) for begin in range(0, len(whole), step))
-
-    def _compared_before(self, name: str) -> pa.Array | None:
-        """A column that another look-up has kept; not text, which is kept with a dictionary."""
-        column = FILES.get(self._key(name)) if FILES.most else None
-        return None if column is None or pa.types.is_dictionary(column.type) else column
-
-    def _key(self, name: str) -> Hashable:
-        return (*self.group.footer.identity, self.group.number, name)
-
-    def taken(self, names: Sequence[str], hits: Numbers) -> pa.Table:
-        """Columns of the rows that were found."""
-        places = np.flatnonzero(hits)
-        kept = {name: self._kept.get(name, self._compared_before(name)) for name in names}
-        columns = {name: column.take(pa.array(places)) for name, column in kept.items() if column is not None}
-        rest = [name for name in names if name not in columns]
-        if rest:
-            rows = pa.Table.from_batches(list(_chosen(self.batches(rest), places)))
-            columns |= dict(zip(rest, rows.select(rest).columns, strict=True))
-        return pa.table(columns)
-
-
-def _chosen(batches: Iterable[pa.RecordBatch], places: Numbers) -> Iterator[pa.RecordBatch]:
-    begin = 0
-    for batch in batches:
-        first, last = np.searchsorted(places, [begin, begin + batch.num_rows])
-        if last > first:
-            yield batch.take(pa.array(places[first:last] - begin))
-        begin += batch.num_rows
-
-
-def _different(column: pa.Array) -> int:
-    """How many texts a column's dictionary has: all of them are compared for each batch."""
-    return len(column.dictionary) if pa.types.is_dictionary(column.type) else 0
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece; of text, with one dictionary."""
-    return column.unify_dictionaries().combine_chunks()
 
 
 class _Keys:

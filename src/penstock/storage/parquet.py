@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
+    ArrayType,
     AtomicType,
     DataType,
     DateType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -41,32 +43,45 @@ from penstock.storage.file_cache import FILES, Identity, identity
 from penstock.storage.reader import LOCATION_FIELDS, columns_by_name, read_files, read_snapshot, schema_of
 
 
-def plain_schema(table: Snapshot, columns: Sequence[str], *, structs: bool = False) -> StructType:
-    """Some columns of a table, if all of them are of types that are read here; ``structs`` of such types too."""
+def plain_schema(table: Snapshot, columns: Sequence[str], *, nested: bool = False) -> StructType:
+    """Some columns of a table, if all of them are of types that are read here; ``nested``: or made of such types."""
     known = {field.name.lower(): field for field in schema_of(table).fields}
     fields = [known[column.lower()] for column in columns]
     if not table.is_known or not fields:
         raise NotHere("a table with features of Delta that only Spark reads")
-    structs = structs and not columns_by_name(table)  # the fields of one would have other names too
+    nested = nested and not columns_by_name(table)  # the fields of a struct would have other names too
     for field in fields:
-        if not _is_plain(field.dataType, structs):
+        if not _is_plain(field.dataType, nested):
             raise NotHere(f"{field.name} is of type {field.dataType.simpleString()}")
     return StructType([StructField(f.name, nullable(f.dataType)) for f in fields])
 
 
-def _is_plain(data_type: DataType, structs: bool) -> bool:
-    if isinstance(data_type, StructType):
-        return structs and bool(data_type.fields) and all(_is_plain(f.dataType, structs) for f in data_type.fields)
+def _is_plain(data_type: DataType, nested: bool) -> bool:
+    inside = _inside(data_type)
+    if inside is not None:
+        return nested and bool(inside) and all(_is_plain(part, nested) for part in inside)
     if isinstance(data_type, StringType) and data_type != StringType():
         return False
     return isinstance(data_type, AtomicType) and data_type.typeName() not in ("variant", "geometry", "geography")
 
 
+def _inside(data_type: DataType) -> list[DataType] | None:
+    """What a nested type is made of; None for one that is not."""
+    match data_type:
+        case StructType(fields=fields):
+            return [field.dataType for field in fields]
+        case ArrayType(elementType=element):
+            return [element]
+        case MapType(keyType=key, valueType=value):
+            return [key, value]
+    return None
+
+
 def has_times(data_type: DataType) -> bool:
     """Whether there are dates or times in it."""
-    if isinstance(data_type, StructType):
-        return any(has_times(f.dataType) for f in data_type.fields)
-    return isinstance(data_type, DateType | TimestampType | TimestampNTZType)
+    if isinstance(data_type, DateType | TimestampType | TimestampNTZType):
+        return True
+    return any(has_times(part) for part in _inside(data_type) or ())
 
 
 @dataclass(frozen=True)
@@ -123,7 +138,7 @@ def read_rows(
 
     ``located``: with file and place of each, as ``reader.read_files`` gives them.
     """
-    wanted = Columns(table, plain_schema(table, columns, structs=True))
+    wanted = Columns(table, plain_schema(table, columns, nested=True))
     filesystem, root = filesystem_of(table.path)
     parts = []
     for file in table.files if files is None else files:
@@ -158,7 +173,7 @@ def table_frame(
     most, size = sum(file.most for file in chosen), sum(file.size for file in chosen)
     told = Size.exactly(most) if expected is None else Size(expected, most)
     try:
-        schema = plain_schema(table, columns, structs=True)
+        schema = plain_schema(table, columns, nested=True)
         if most > limits.READ_ROWS or size > limits.READ_BYTES:
             raise NotHere(f"more than {limits.READ_ROWS:,} rows, or too many bytes")
         whole = StructType([*schema.fields, *(LOCATION_FIELDS if located else ())])

@@ -156,11 +156,11 @@ def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places
     """Where the rows to be removed lie. Of identical rows, as many as the weight says."""
     alone = _told_by_one_column(before, change)
     if alone is not None:
-        return _by_file(before, alone.select([FILE, PLACE]))
+        return by_file(before, alone.select([FILE, PLACE]))
     found = _looked_up(before, change)
     if found is not None and change.local is not None:
         columns = change.told_by
-        return _by_file(before, found.filter(pa.array(gone_rows(found, change.local, columns))).select([FILE, PLACE]))
+        return by_file(before, found.filter(pa.array(gone_rows(found, change.local, columns))).select([FILE, PLACE]))
     here, gone, condition = _compared(spark, before, change)
     if change.keys is not None:
         hits = here.join(gone, condition, "left_semi")
@@ -168,7 +168,7 @@ def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places
         window = Window.partitionBy(*[c for c in gone.columns if c != "__times"]).orderBy(F.lit(1))
         numbered = here.join(gone, condition).withColumn("__number", F.row_number().over(window))
         hits = numbered.where("__number <= __times")
-    return _by_file(before, hits.select(FILE, PLACE).toArrow())
+    return by_file(before, hits.select(FILE, PLACE).toArrow())
 
 
 def places_in(before: Snapshot, change: pa.Table) -> Places | None:
@@ -178,10 +178,11 @@ def places_in(before: Snapshot, change: pa.Table) -> Places | None:
         return None
     if removed.column(PLACE).null_count or pc.sum(removed.column(WEIGHT)).as_py() not in (None, -removed.num_rows):
         return None
-    return _by_file(before, removed.select([FILE, PLACE]))
+    return by_file(before, removed.select([FILE, PLACE]))
 
 
-def _by_file(before: Snapshot, rows: pa.Table) -> Places:
+def by_file(before: Snapshot, rows: pa.Table) -> Places:
+    """The places of rows, by the files that they are in."""
     found = rows.group_by(FILE).aggregate([(PLACE, "list")])
     paths = {file.name: file.path for file in before.files}
     places = found.column(f"{PLACE}_list")

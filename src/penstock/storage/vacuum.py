@@ -6,7 +6,9 @@ and that is not new, was left by a failure.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,8 +17,9 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 from penstock import points
+from penstock.storage.commits import read_commits
 from penstock.storage.deletion_vectors import stored_at
-from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version, read_commits
+from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version
 
 _LOG = "_delta_log"
 _LEFT = "_left"
@@ -53,7 +56,8 @@ def vacuum(path: str, since: int, pinned: Iterable[int] = (), *, written_before:
     gone = [files[name] for name in sorted(data | _old_log(log, first))]
     points.reached(points.DELETION)
     for info in gone:
-        filesystem.delete_file(info.path)
+        with suppress(FileNotFoundError):  # another one was here who took our lease for lost
+            filesystem.delete_file(info.path)
     _drop_empty_folders(filesystem, root, found, {files[name].path for name in files} - {info.path for info in gone})
     return Freed(len(gone), sum(info.size for info in gone))
 
@@ -62,7 +66,7 @@ def leave(path: str) -> None:
     """Say of a table that nobody needs it any more, but for those who are reading it."""
     filesystem, root = filesystem_of(path)
     if filesystem.get_file_info(root).type == fs.FileType.Directory:
-        with filesystem.open_output_stream(f"{root}/{_LEFT}") as marker:
+        with suppress(FileNotFoundError), filesystem.open_output_stream(f"{root}/{_LEFT}") as marker:
             marker.write(b"")
 
 
@@ -72,14 +76,18 @@ def leave_forgotten(folder: str, used: Collection[str], cutoff: datetime) -> Non
     for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         if table.path in used or table.type != fs.FileType.Directory:
             continue
-        files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True))
+        files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True, allow_not_found=True))
         newest = max(info.mtime for info in [table, *files])
         if newest <= cutoff and not any(info.base_name == _LEFT for info in files):
             leave(table.path)
 
 
 def delete_left(folder: str, used: Collection[str], cutoff: datetime) -> Freed:
-    """Delete the tables of a folder that were left before then, unless they are ``used`` again."""
+    """Delete the tables of a folder that were left before then, unless they are ``used`` again.
+
+    Several may do so at once, and a table may get the name of one that has just been deleted. So each is deleted by
+    the one who takes its marker away, and by nobody else; who dies before it is through leaves a forgotten table.
+    """
     filesystem, root = filesystem_of(folder)
     freed = Freed()
     for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
@@ -87,12 +95,27 @@ def delete_left(folder: str, used: Collection[str], cutoff: datetime) -> Freed:
             continue
         marker = filesystem.get_file_info(f"{table.path}/{_LEFT}")
         if marker.type == fs.FileType.File and marker.mtime is not None and marker.mtime <= cutoff:
-            files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True))
-            sizes = [info.size for info in files if info.type == fs.FileType.File and info.path != marker.path]
             points.reached(points.DELETION)
-            filesystem.delete_dir(table.path)
-            freed += Freed(len(sizes), sum(sizes))
+            if _take(filesystem, marker.path):
+                freed += _delete(filesystem, table.path)
     return freed
+
+
+def _take(filesystem: fs.FileSystem, marker: str) -> bool:
+    """Take a marker away; False if another one was first."""
+    try:
+        filesystem.move(marker, f"{marker}-{uuid.uuid4().hex}")
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _delete(filesystem: fs.FileSystem, path: str) -> Freed:
+    files = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
+    sizes = [info.size for info in files if info.type == fs.FileType.File and not info.base_name.startswith(_LEFT)]
+    points.reached(points.DELETION)
+    filesystem.delete_dir(path)
+    return Freed(len(sizes), sum(sizes))
 
 
 def _files(adds: Iterable[Mapping[str, Any]]) -> set[str]:

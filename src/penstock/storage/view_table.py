@@ -117,7 +117,7 @@ def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
         return []
     folder = _folder(run)
     filesystem, root = filesystem_of(path)
-    filesystem.create_dir(f"{root}/{folder}")
+    filesystem.create_dir(f"{root}/{folder}", recursive=False)  # not that of a table which was dropped meanwhile
     place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
     pq.write_table(
         table, place, filesystem=filesystem, row_group_size=_GROUP_ROWS, write_statistics=_with_bounds(table.schema)
@@ -243,7 +243,7 @@ def _commit_files(before: Snapshot, adds: Sequence[AddAction], removes: Sequence
         {"remove": {"path": quote(r.path, safe="/="), "dataChange": r.data_change, "size": r.size, **about}}
         for r in removes
     ]
-    actions = [said("WRITE", **{_RUN: run}), *gone, *map(_as_action, adds)]
+    actions = [said("WRITE", **{_RUN: run}), *gone, *map(as_action, adds)]
     put(before.path, before.version + 1, actions, checkpoint_every=_interval(before))
 
 
@@ -276,7 +276,7 @@ def _commit_by_hand(
         *[removed(known[gone.path], data_change=gone.data_change) for gone in removes],
         *[removed(known[unquote(path)]) for path in hidden],
         *[marked(known[unquote(path)], vector) for path, vector in descriptors.items()],
-        *[_as_action(add) for add in adds],
+        *[as_action(add) for add in adds],
     ]
     vectors = f"{filesystem_of(before.path)[1]}/{file_name(file_id)}"
     try:
@@ -296,7 +296,7 @@ def _interval(table: Snapshot) -> int | None:
     return None if said is None else int(said)
 
 
-def _as_action(add: AddAction) -> Action:
+def as_action(add: AddAction) -> Action:
     return {
         "add": {
             "path": quote(add.path, safe="/="),

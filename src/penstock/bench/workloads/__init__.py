@@ -11,6 +11,7 @@ from penstock.bench.workloads.layouts import LAYOUTS
 from penstock.bench.workloads.medallion import MEDALLION
 from penstock.bench.workloads.nexmark import NEXMARK
 from penstock.bench.workloads.nothing import NOTHING
+from penstock.bench.workloads.shell import SHELL
 from penstock.bench.workloads.tpch import TPCH
 from penstock.bench.workloads.workload import Workload
 
@@ -18,7 +19,7 @@ WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION, BROKERAGE,
-        NEXMARK, DRIVER,
+        NEXMARK, DRIVER, SHELL,
     )
 }  # fmt: skip
 

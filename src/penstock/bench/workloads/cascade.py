@@ -160,17 +160,17 @@ APPEND = Workload(
     "cascade-append",
     "price bars of 1 s, 1 min and 1 h over 5 million trades, 0.1 % more trades",
     partial(_run, _append, True),
-    partial(_goals, 15, 6),
+    partial(_goals, 30, 6),
 )
 RECENT = Workload(
     "cascade-recent",
     "the same bars, 0.1 % of the trades corrected or deleted, all among the newest 1 %",
     partial(_run, partial(_correct, 0.01), False),
-    partial(_goals, 8, None),
+    partial(_goals, 15, None),
 )
 SCATTERED = Workload(
     "cascade-scattered",
     "the same bars, 0.1 % of the trades corrected or deleted, anywhere",
     partial(_run, partial(_correct, 1.0), False),
-    partial(_goals, 4, None),
+    partial(_goals, 8, None),
 )

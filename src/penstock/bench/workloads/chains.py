@@ -94,7 +94,7 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
     for cell in cells:
         seconds = cell.median(PENSTOCK)
         if cell.views > 1 and base is not None and seconds is not None:
-            goals.append(at_most("s for each further view", (seconds - base) / (cell.views - 1), 0.25, cell.case))
+            goals.append(at_most("s for each further view", (seconds - base) / (cell.views - 1), 0.02, cell.case))
     return goals
 
 

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.bench import constructs
-from penstock.bench.measure import Cell, Goal
+from penstock.bench.measure import Cell, Goal, at_least
+from penstock.bench.on_driver import share
 from penstock.bench.workloads import brokerage, cascade, medallion, nexmark, tpch
 from penstock.bench.workloads.workload import Workload
 
@@ -71,7 +72,8 @@ def measured(bench: Bench, names: Iterable[str] = SETS) -> list[Cell]:
 
 
 def _goals(cells: Sequence[Cell]) -> list[Goal]:
-    return []
+    without, every = share(cells)
+    return [at_least("% of small refreshes without a Spark job", 100 * without / every if every else None, 95)]
 
 
 DRIVER = Workload(

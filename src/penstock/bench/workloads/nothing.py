@@ -25,7 +25,7 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
     for cell in cells:
         seconds = cell.median(PENSTOCK)
         each = seconds * 1_000 / cell.views if seconds is not None else None
-        goals += [at_most("ms a view", each, 10, cell.case), at_most("Spark jobs", cell.jobs, 0, cell.case)]
+        goals += [at_most("ms a view", each, 2, cell.case), at_most("Spark jobs", cell.jobs, 0, cell.case)]
     return goals
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from penstock.frames import limits
@@ -19,6 +18,7 @@ from penstock.frames.arrow.aggregates import aggregated
 from penstock.frames.arrow.expressions import Rows, computed
 from penstock.frames.arrow.expressions.types import cast as converted
 from penstock.frames.arrow.expressions.types import widest_of
+from penstock.frames.arrow.generators import generated
 from penstock.frames.arrow.groups import Groups, Numbers, consolidated, normalised, ranks, whole
 from penstock.frames.arrow.joins import joined
 from penstock.frames.arrow.sessions import sessions_of
@@ -231,11 +231,13 @@ class ArrowFrame:
 
     @_step(lambda generator, outputs, kept: f"SELECT {render(generator)}")
     def generate(self, generator: exp.Expr, outputs: Sequence[str], kept: Sequence[str]) -> Frame:
-        if type(generator) is not exp.Explode or generator.expressions or len(outputs) != 1:
+        places, columns = generated(generator, self.batch)
+        if len(columns) != len(outputs):
             raise NotHere
-        places, elements = _exploded(generator.this, self.batch)
         rows = self.table.select(list(kept)).take(pa.array(places))
-        return ArrowFrame.of(self._spark, rows.append_column(outputs[0], elements))
+        for name, values in zip(outputs, columns, strict=True):
+            rows = rows.append_column(name, values)
+        return ArrowFrame.of(self._spark, rows)
 
     @_step(lambda alternatives: "rows of either kind")
     def each(self, alternatives: Sequence[Alternative]) -> Frame:
@@ -347,20 +349,6 @@ def _session_window(expression: exp.Expr) -> tuple[exp.Expr, int]:
     if micros is None:
         raise NotHere
     return time, micros
-
-
-def _exploded(array: exp.Expr, rows: Rows) -> tuple[Numbers, pa.Array]:
-    """Of each element of the rows' arrays the row that it belongs to, and the element."""
-    if isinstance(array, exp.Array) and array.expressions:
-        options = [computed(e, rows) for e in array.expressions]
-        kind = widest_of([values.type for values in options])
-        elements = pa.concat_arrays([converted(values, kind) for values in options])
-        order = np.arange(len(elements)).reshape(len(options), rows.count).T.ravel()
-        return np.repeat(np.arange(rows.count), len(options)), elements.take(pa.array(order))
-    values = computed(array, rows)
-    if not pa.types.is_list(values.type):
-        raise NotHere
-    return pc.list_parent_indices(values).to_numpy(), pc.list_flatten(values)
 
 
 def _plain_column(expression: exp.Expr) -> str | None:

@@ -24,6 +24,8 @@ _LONGEST = 18
 """Digits of decimals that fit into 64 bits."""
 
 _WIDEST, _ROOM = 2**61, 2**62
+_COUNTED = 4
+"""Values that numbers may have, for each of them, so that counting them takes less than sorting them."""
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
@@ -37,6 +39,8 @@ def codes(values: pa.Array) -> Numbers:
     if pa.types.is_struct(values.type):
         fields = [codes(pc.struct_field(values, [i])) for i in range(values.type.num_fields)]
         return together([np.asarray(values.is_null().to_numpy(zero_copy_only=False), np.int64), *fields])
+    if pa.types.is_list(values.type) or pa.types.is_map(values.type):
+        return _list_codes(values)
     if pa.types.is_floating(values.type):
         values = _bits(values)
     if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
@@ -48,6 +52,37 @@ def codes(values: pa.Array) -> Numbers:
         return number
     encoded = values.dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _list_codes(values: pa.Array) -> Numbers:
+    """Arrays are the same if they are as long and have the same elements in order; maps, if their entries are so."""
+    lists = as_lists(values)
+    lengths = pc.list_value_length(lists).fill_null(0).to_numpy().astype(np.int64)
+    longest = int(lengths.max(initial=0))
+    if longest * len(lists) > limits.COMPARED_ELEMENTS:
+        raise NotHere("long arrays")
+    elements, begin = codes(lists.flatten()), np.cumsum(lengths) - lengths
+    found = together([lists.is_null().to_numpy(zero_copy_only=False).astype(np.int64), lengths])
+    for place in range(longest):
+        there = lengths > place
+        part = np.full(len(lists), -1 if not len(elements) else elements.min() - 1, np.int64)
+        part[there] = elements[begin[there] + place]
+        found = _dense(together([found, part]))
+    return found
+
+
+def as_lists(values: pa.Array) -> pa.ListArray:
+    """An array as it is, and a map as the array of its entries."""
+    if not pa.types.is_map(values.type):
+        return values
+    kind = pa.struct([pa.field(KEY, values.type.key_type), pa.field(VALUE, values.type.item_type)])
+    entries = pa.StructArray.from_arrays([values.keys, values.items], fields=list(kind))
+    lists = pa.list_(pa.field("element", kind))
+    return pa.Array.from_buffers(lists, len(values), values.buffers()[:2], values.null_count, values.offset, [entries])
+
+
+KEY, VALUE = "__key", "__value"
+"""What the parts of an entry of a map are called, where it is an array."""
 
 
 def _counted(values: pa.Array) -> Numbers | None:
@@ -114,6 +149,8 @@ def normalised(values: pa.Array) -> pa.Array:
         fields = [normalised(values.field(i)) for i in range(values.type.num_fields)]
         return pa.StructArray.from_arrays(fields, fields=list(values.type), mask=values.is_null())
     if not pa.types.is_floating(values.type):
+        if has_floats(values.type):
+            raise NotHere("arrays of floats")
         return values
     missing = values.is_null().to_numpy(zero_copy_only=False)
     number = values.fill_null(0).to_numpy() + 0.0  # which makes 0.0 of -0.0
@@ -138,13 +175,32 @@ def _width(numbers: Numbers) -> int:
 
 
 def _dense(numbers: Numbers) -> Numbers:
-    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    return _grouped(numbers)[1]
+
+
+def _grouped(numbers: Numbers) -> tuple[Numbers, Numbers]:
+    """A row of each different number, in their order, and for each row which of them it has.
+
+    >>> first, of = _grouped(np.array([7, 3, 7]))
+    >>> first.tolist(), of.tolist()
+    ([1, 0], [1, 0, 1])
+    """
+    if not len(numbers) or _width(numbers) > _COUNTED * len(numbers):
+        _, first, of = np.unique(numbers, return_index=True, return_inverse=True)
+        return first, np.asarray(of, np.int64)
+    shifted = numbers - numbers.min()  # few enough to be counted, which needs no sorting
+    there = np.zeros(_width(numbers), np.bool_)
+    there[shifted] = True
+    of = (np.cumsum(there) - 1)[shifted]
+    first = np.empty(int(of.max()) + 1, np.int64)
+    first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
+    return first, of
 
 
 def has_floats(data_type: pa.DataType) -> bool:
     """Whether there are floats in it, of which 0.0 is equal to -0.0 though they are not the same."""
-    if pa.types.is_struct(data_type):
-        return any(has_floats(field.type) for field in data_type)
+    if pa.types.is_nested(data_type):
+        return any(has_floats(data_type.field(i).type) for i in range(data_type.num_fields))
     return pa.types.is_floating(data_type)
 
 
@@ -154,8 +210,7 @@ class Groups:
     def __init__(self, keys: Sequence[pa.Array], count: int):
         if keys:
             number = together([codes(key) for key in keys])
-            _, self.first, self.of = np.unique(number, return_index=True, return_inverse=True)
-            self.of = np.asarray(self.of, np.int64)
+            self.first, self.of = _grouped(number)
             self.count = len(self.first)
         else:
             self.of, self.count = np.zeros(count, np.int64), 1
@@ -257,8 +312,8 @@ def consolidated(rows: pa.Table, weight: str, beside: Sequence[str] = ()) -> pa.
 
 def can_tell_apart(data_type: pa.DataType) -> bool:
     """Whether values of a type have ``codes``."""
-    if pa.types.is_struct(data_type):
-        return all(can_tell_apart(field.type) for field in data_type)
+    if pa.types.is_struct(data_type) or pa.types.is_list(data_type) or pa.types.is_map(data_type):
+        return all(can_tell_apart(data_type.field(i).type) for i in range(data_type.num_fields))
     return not pa.types.is_nested(data_type)
 
 

@@ -7,7 +7,7 @@ the session has its own settings again. A turn may begin before there is a sessi
 from __future__ import annotations
 
 from threading import Condition, Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from penstock.frames.settings import DEFAULTS, STORED, USUAL, Own, Settings
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from penstock.frames.spark.session import SparkOnDemand
 
-_LOOKED_AT, _OURS = "spark.sql.", "spark.sql.codegen."
-"""Settings that may change a row; ours are switched to and fro by small queries (``interpreted``), and change none."""
+_OF_TABLES = "spark.databricks.delta.properties.defaults."
+_LOOKED_AT, _OURS = ("spark.sql.", _OF_TABLES), "spark.sql.codegen."
+"""Settings that may change a row or a new table; ours are switched to and fro by small queries (``interpreted``), and
+change none."""
 
 
 class Turns:
@@ -34,6 +36,8 @@ class Turns:
         self._before: dict[str, str | None] = {}
         self._unknown: set[str] = set()
         self._seen: tuple[dict[str, str], Own] | None = None
+        self._ignored: tuple[SparkSession, Any] | None = None
+        """The names of settings that are not looked at, as a classic session has them."""
 
     def own(self, spark: SparkOnDemand) -> Own:
         """The session's own settings, also while others are in force. One that has not started has the usual ones."""
@@ -88,12 +92,31 @@ class Turns:
 
     def _read(self, session: SparkSession) -> Own:
         """What the session has. One question tells whether anything was set since; if so, each value is asked for."""
-        named = session.conf.getAll.items()
+        named = self._set(session).items()
         given = {n: value for n, value in named if n.startswith(_LOOKED_AT) and not n.startswith(_OURS)}
         if self._seen is None or self._seen[0] != given:
             values = {name: self._value(session, name) for name in (*DEFAULTS, *STORED)}
-            self._seen = given, Own.of({name: value for name, value in values.items() if value is not None})
+            known = {name: value for name, value in values.items() if value is not None}
+            self._seen = given, Own.of(known, any(name.startswith(_OF_TABLES) for name in given))
         return self._seen[1]
+
+    def _set(self, session: SparkSession) -> dict[str, str]:
+        """What was set for a session, at least of what is looked at.
+
+        PySpark asks a classic one for each name and each value. Here it gives one text, and that a short one: an
+        answer of more than 8 KB, such as one with the paths of all jars, takes 40 ms more (Nagle's algorithm).
+        """
+        from penstock.frames.spark.session import over_connect  # late: a way to a session has its turns
+
+        if over_connect(session):
+            return dict(session.conf.getAll)
+        if self._ignored is None or self._ignored[0] is not session:
+            names = [name for name in session.conf.getAll if not name.startswith(_LOOKED_AT)]
+            jvm: Any = session._jvm
+            self._ignored = session, jvm.PythonUtils.toSeq(names)
+        text: str = session._jsparkSession.conf().getAll().removedAll(self._ignored[1]).mkString("\0")
+        pairs = (entry.partition(" -> ") for entry in text.split("\0"))
+        return {name: value for name, _, value in pairs}
 
     def _value(self, session: SparkSession, name: str) -> str | None:
         """A setting's value; None where this Spark does not know it."""

@@ -34,8 +34,15 @@ def _is_name(key: exp.Expr) -> bool:
     return isinstance(key, exp.JSONPathKey) and isinstance(key.this, str) and key.this.isidentifier()
 
 
+def members(documents: pa.Array, names: list[str]) -> list[pa.Array]:
+    """JSON_TUPLE: some members of each document."""
+    return [each(documents, lambda found, name=name: _value(found, [name]), pa.string()) for name in names]  # type: ignore[misc]
+
+
 def _value(found: str, names: list[str]) -> str | None:
     """A text, a whole number or a truth; what is not there is NULL. All else is Spark's."""
+    if found.lstrip(" \t\r\n")[:1] not in ("{", "[", "/", "#", "\ufeff"):  # one value, or no JSON: without members
+        return None
     try:
         inner: Any = json.loads(found, object_pairs_hook=_once, parse_float=_refused, parse_constant=_refused)
     except json.JSONDecodeError:

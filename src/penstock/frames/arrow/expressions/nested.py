@@ -79,6 +79,20 @@ def _compact(node: exp.ArrayCompact | list[exp.Expr], rows: Rows) -> Value:
     return pa.ListArray.from_arrays(pa.array(offsets), elements, type=found.type, mask=found.is_null())
 
 
+@function("ARRAY_REPEAT", takes=(2,))
+def _repeat(arguments: list[exp.Expr], rows: Rows) -> Value:
+    """A value so many times; none for fewer than one."""
+    found, count = (column(argument, rows) for argument in arguments)
+    if count.type not in DIGITS or pa.types.is_null(found.type):
+        raise NotHere
+    times = np.maximum(count.fill_null(0).to_numpy().astype(np.int64), 0)
+    if int(times.sum()) > limits.JOINED_PAIRS:
+        raise NotHere
+    elements = found.take(pa.array(np.repeat(np.arange(rows.count), times)))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(times)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, elements, type=list_of(found.type), mask=count.is_null())
+
+
 @rule(exp.GenerateSeries, reads=("start", "end", "step"))
 def _sequence(node: exp.GenerateSeries, rows: Rows) -> Value:
     """Whole numbers from one to another."""

@@ -1,0 +1,81 @@
+"""The scheduler over a warehouse that is open: in this thread, or beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from penstock.schedule.scheduler import Finished, Scheduler
+
+if TYPE_CHECKING:
+    from penstock.warehouse import Warehouse
+
+
+class Runner:
+    """A scheduler that runs. ``with db.run(background=True):`` stops it at the end."""
+
+    def __init__(self, at: Warehouse, tell: Callable[[Finished], None] | None = None, *, lets_java_go: bool = False):
+        """``lets_java_go``: after a while without work. Who holds DataFrames of the session would lose them."""
+        self._at = at
+        self._scheduler = Scheduler(
+            at.catalog, lambda: at.engine, tell=tell or _nobody, rest=self._rest if lets_java_go else _never
+        )
+        self._thread: threading.Thread | None = None
+
+    def run(self, *, until_idle: bool = False) -> None:
+        """In this thread, until ``stop`` is called by another, or Ctrl-C: what is being refreshed is finished first."""
+        forget = self._at.committed.add(lambda commit: self._scheduler.look_again())
+        try:
+            self._scheduler.run(until_idle=until_idle)
+        except KeyboardInterrupt:
+            self._scheduler.stop()
+        finally:
+            forget()
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self.run, name="penstock-run", daemon=True)
+        self._thread.start()
+
+    def stop(self, *, wait: bool = True) -> None:
+        """End it; what is being refreshed is finished first, which is waited for."""
+        self._scheduler.stop()
+        if wait and self._thread is not None:
+            self._thread.join()
+
+    def look_again(self) -> None:
+        """Look at once for what is due."""
+        self._scheduler.look_again()
+
+    def busy(self) -> set[str]:
+        """The views that are being refreshed now."""
+        return self._scheduler.busy()
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _rest(self, idle: timedelta) -> None:
+        """Let Java go when nothing was done for long."""
+        from penstock.engine.settings import length_of
+
+        if self._at.spark.started and idle >= length_of(self._at.catalog.world().settings, "spark_idle_time"):
+            self._at.spark.rest()
+
+
+def _nobody(finished: Finished) -> None:
+    """Hears of refreshes where nobody wants to."""
+
+
+def _never(idle: timedelta) -> None:
+    """What is done after a while without work, where nothing is."""

@@ -1,0 +1,103 @@
+"""From the catalog to what ``due`` decides by: the plan and the state of every view that refreshes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from penstock.catalog import HistoryRecord, ViewRecord, World
+from penstock.catalog.catalog import utc
+from penstock.catalog.states import ACTIVE
+from penstock.engine.consistency import groups_of, schedule_policy
+from penstock.engine.settings import length_of
+from penstock.schedule.due import Due, Plan, State, due, next_moment
+from penstock.schedule.lags import EffectiveLag, TargetLag, effective_lags
+from penstock.vocabulary import When
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """What is due at a moment, and when to look again."""
+
+    due: tuple[Due, ...]
+    next: datetime | None
+    """When something may be due next, if no source changes."""
+    polled: bool
+    """Whether some view waits for commits."""
+    left_out: frozenset[str]
+    """Views that are not to be refreshed, though their readers are: suspended, or waiting after an error."""
+
+
+def lags_of(world: World) -> dict[str, EffectiveLag]:
+    """The lag of each view that has one."""
+    said = {key: _target(view) for key, view in world.views.items() if view.options.lag is not None}
+    return effective_lags(said, world.views_graph(), length_of(world.settings, "min_target_lag"))
+
+
+def outlook(
+    world: World,
+    last: Mapping[str, HistoryRecord],
+    seen: Mapping[str, HistoryRecord],
+    newest: Mapping[str, int | None],
+    begun: Mapping[str, datetime],
+    now: datetime,
+) -> Outlook:
+    """``last`` and ``seen``: the last refresh of each view, and the last that saw its sources; ``newest``: the versions
+    of the tables now; ``begun``: when a view was last tried by whoever asks."""
+    lags = lags_of(world)
+    plans = {
+        key: Plan(
+            key=key, trigger=view.trigger, lag=lags[key].length if key in lags else None,
+            priority=view.options.priority, since=utc(view.scheduled_at or view.created_at),
+        )
+        for key, view in world.views.items()
+    }  # fmt: skip
+    states = {key: _state(world, key, last.get(key), seen.get(key), newest, begun.get(key)) for key in world.views}
+    waiting = {key for key, state in states.items() if state.suspended or _later(state, now)}
+    groups = groups_of(world)
+    policies = {key: schedule_policy(world, group) for group in groups for key in group.convergence}
+    found = due(plans.values(), states, now, groups, policies)
+    scheduled = {key for key, view in world.views.items() if view.refreshes_itself}
+    moments = [m for key in scheduled if (m := next_moment(plans[key], states[key], now)) is not None]
+    return Outlook(
+        due=tuple(one for one in found if one.key not in waiting),
+        next=min(moments, default=None),
+        polled=any(plans[key].trigger.when == When.ON_COMMIT for key in scheduled),
+        left_out=frozenset(waiting),
+    )
+
+
+def _state(
+    world: World,
+    key: str,
+    last: HistoryRecord | None,
+    seen: HistoryRecord | None,
+    newest: Mapping[str, int | None],
+    begun: datetime | None,
+) -> State:
+    view, kept = world.views[key], world.states.get(key, ACTIVE)
+    made = utc(view.created_at)
+    filled = world.nodes[key].version is not None
+    read = sorted(world.views_graph().ancestors([key]) & set(world.tables))
+    frontier = world.frontiers.get(key, {})
+    consumed = {name: frontier[name].version if name in frontier else None for name in read}
+    current = {name: newest.get(name) for name in read}
+    began = [m for m in (begun, last.started_at if last is not None and last.started_at >= made else None) if m]
+    return State(
+        data_time=seen.started_at if filled and seen is not None and seen.started_at >= made else None,
+        begun=max(began, default=None),
+        behind=not filled or current != consumed,
+        not_before=None if kept.not_before is None else utc(kept.not_before),
+        suspended=kept.suspended,
+        stuck=kept.failed_on is not None and dict(kept.failed_on) == current,
+    )
+
+
+def _later(state: State, now: datetime) -> bool:
+    return state.stuck or (state.not_before is not None and now < state.not_before)
+
+
+def _target(view: ViewRecord) -> TargetLag:
+    lag = view.options.lag
+    return TargetLag(timedelta(microseconds=lag) if isinstance(lag, int) else None)

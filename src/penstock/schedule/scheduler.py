@@ -1,0 +1,215 @@
+"""The loop that keeps views fresh by themselves: it looks, asks what is due, and has it refreshed.
+
+What is due is decided by ``due``, which knows no clock; here are the clock, the threads and the sleeping. Several
+schedulers on one warehouse need not know of each other: whoever has the leases on a view's nodes refreshes it, and for
+the others it is done, or still due at the next look.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+
+from penstock.catalog import Catalog, World
+from penstock.engine.consistency import together
+from penstock.engine.engine import Engine
+from penstock.engine.report import Report, ViewReport
+from penstock.engine.settings import length_of, number_of
+from penstock.engine.workplace import with_upstream
+from penstock.errors import PenstockError, RefreshError
+from penstock.schedule.due import Due
+from penstock.schedule.plans import Outlook, outlook
+from penstock.schedule.watching import Watch
+from penstock.vocabulary import Status
+
+_LONGEST_SLEEP = 60.0
+_log = logging.getLogger("penstock.schedule")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A refresh that the scheduler made: what was due and why, and what became of it."""
+
+    due: tuple[Due, ...]
+    reports: tuple[ViewReport, ...] = ()
+    epoch: int | None = None
+    error: str | None = None
+    """What went wrong before any view was reached."""
+    began: datetime
+    seconds: float
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None or any(report.status == Status.FAILED for report in self.reports)
+
+
+@dataclass(kw_only=True)
+class Tick:
+    """What one look found: what was begun, and when the next one is worth while."""
+
+    begun: list[tuple[str, ...]] = field(default_factory=list)
+    wait: float = 0.0
+
+
+class Scheduler:
+    """Refreshes what is due until it is told to stop. ``tell`` hears of every refresh, in the thread that made it."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        engine: Callable[[], Engine],
+        *,
+        tell: Callable[[Finished], None] = lambda finished: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
+        rest: Callable[[timedelta], None] = lambda idle: None,
+    ):
+        self._catalog, self._engine = catalog, engine
+        self._tell, self._clock, self._rest = tell, clock, rest
+        self._watch = Watch()
+        self._wake, self._stopped = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._busy: dict[Future[None], frozenset[str]] = {}
+        self._begun: dict[str, datetime] = {}
+        """When a view was last tried here: a view that another scheduler holds is not asked for in a tight loop."""
+        self._outlook: Outlook | None = None
+        self._last_work = clock()
+
+    # -- from outside -------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the loop. What is being refreshed is finished first."""
+        self._stopped.set()
+        self._wake.set()
+
+    def look_again(self) -> None:
+        """Something has changed: a commit, a definition, a setting. May be called by any thread."""
+        self._wake.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopped.is_set()
+
+    def busy(self) -> set[str]:
+        """The views that are being refreshed now."""
+        with self._lock:
+            return set().union(*self._busy.values())
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+
+    def run(self, *, until_idle: bool = False) -> None:
+        """Until ``stop``; with ``until_idle``, until nothing is due and nothing is being done."""
+        with self._pool() as pool:
+            while not self._stopped.is_set():
+                self._wake.clear()
+                try:
+                    tick = self.tick(pool)
+                except PenstockError as problem:  # the catalog is away, say: it may be there again in a moment
+                    _log.warning("the catalog cannot be asked what is due: %s", problem)
+                    tick = Tick(wait=5.0)
+                if until_idle and not tick.begun and not self.busy():
+                    return
+                self._wake.wait(tick.wait)
+
+    @contextmanager
+    def _pool(self) -> Iterator[ThreadPoolExecutor]:
+        pool = ThreadPoolExecutor(64, thread_name_prefix="penstock-run")  # the setting bounds how many are used
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=True)
+
+    def tick(self, pool: ThreadPoolExecutor) -> Tick:
+        """Look once, and begin what is due and fits beside what is being done."""
+        now = self._clock()
+        world, found = self._look(now)
+        tick = Tick(wait=self._wait(found, now, world))
+        room = number_of(world.settings, "max_concurrent_refreshes") - len(self._running())
+        taken = self.busy()
+        for group in independent(world, [one for one in found.due if one.key not in taken]):
+            reached = frozenset(together(world, [one.key for one in group]))
+            if room <= 0:
+                break
+            if reached & taken:  # it is due still when that is done
+                continue
+            tick.begun.append(tuple(one.key for one in group))
+            for one in group:
+                self._begun[one.key] = now
+            with self._lock:
+                future = pool.submit(self._refresh, group, found.left_out)
+                self._busy[future] = reached
+            future.add_done_callback(self._done)
+            taken |= reached
+            room -= 1
+        if self._running():
+            self._last_work = now
+        else:
+            self._rest(now - self._last_work)
+        return tick
+
+    def _look(self, now: datetime) -> tuple[World, Outlook]:
+        world = self._catalog.world()
+        versions = self._watch.look({key: table.path for key, table in world.tables.items()})
+        found = outlook(
+            world, self._catalog.last_refreshes(), self._catalog.last_refreshes(that_saw_sources=True), versions,
+            self._begun, now,
+        )  # fmt: skip
+        return world, found
+
+    def _wait(self, found: Outlook, now: datetime, world: World) -> float:
+        """Seconds until the next look: at the next moment of a schedule, or at the next poll if a view waits for commits."""
+        moments = [found.next] if found.next is not None else []
+        if found.polled:
+            moments.append(now + length_of(world.settings, "poll_interval"))
+        seconds = [(moment - now).total_seconds() for moment in moments]
+        return max(0.01, min([_LONGEST_SLEEP, *seconds]))
+
+    def _running(self) -> list[Future[None]]:
+        with self._lock:
+            return [future for future in self._busy if not future.done()]
+
+    def _done(self, future: Future[None]) -> None:
+        with self._lock:
+            self._busy.pop(future, None)
+        self._wake.set()
+
+    def _refresh(self, group: tuple[Due, ...], left_out: Collection[str]) -> None:
+        began = self._clock()
+        reports: Iterable[ViewReport] = ()
+        epoch, error = None, None
+        try:
+            report: Report | Mapping[str, ViewReport] = self._engine().refresh(
+                [one.key for one in group], leave=left_out
+            )
+        except RefreshError as problem:
+            report = problem.report
+        except PenstockError as problem:
+            report, error = {}, str(problem)
+        except Exception as problem:  # a scheduler outlives whatever goes wrong with one view
+            _log.exception("refreshing %s failed", ", ".join(one.key for one in group))
+            report, error = {}, f"{type(problem).__name__}: {problem}"
+        reports, epoch = report.values(), getattr(report, "epoch", None)
+        seconds = (self._clock() - began).total_seconds()
+        try:
+            self._tell(
+                Finished(due=group, reports=tuple(reports), epoch=epoch, error=error, began=began, seconds=seconds)
+            )
+        except Exception:
+            _log.exception("telling of a refresh failed")
+
+
+def independent(world: World, found: Iterable[Due]) -> list[tuple[Due, ...]]:
+    """What is due, in parts that share no node: each is an epoch of its own. The most urgent part is first."""
+    parts: list[tuple[set[str], list[Due]]] = []
+    for one in found:
+        reached = set(with_upstream(world, together(world, [one.key])))
+        touching = [part for part in parts if part[0] & reached]
+        merged = (reached.union(*(part[0] for part in touching)), [d for part in touching for d in part[1]] + [one])
+        place = parts.index(touching[0]) if touching else len(parts)
+        parts = [part for part in parts if part not in touching]
+        parts.insert(place, merged)
+    return [tuple(members) for _, members in parts]

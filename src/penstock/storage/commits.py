@@ -1,0 +1,68 @@
+"""What single commits of a Delta table did, as its log says it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+
+from penstock.storage.delta_log import HistoryGone, filesystem_of, opened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """The actions of one commit that matter to a reader of changes."""
+
+    version: int
+    adds: tuple[dict[str, Any], ...]
+    removes: tuple[dict[str, Any], ...]
+    changes: tuple[dict[str, Any], ...]
+    """Files of the change data feed."""
+    metadata: dict[str, Any] | None
+    made_at: int = 0
+    """In milliseconds, as far as the commit says so."""
+
+    @property
+    def changed(self) -> bool:
+        return any(a.get("dataChange", True) for a in self.adds + self.removes)
+
+
+def read_commits(path: str, since: int, until: int) -> list[Commit]:
+    """The commits after ``since`` up to ``until``; ``HistoryGone`` when the log no longer holds them all."""
+    filesystem, root = filesystem_of(path)
+    commits = []
+    for version in range(since + 1, until + 1):
+        try:
+            with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
+                lines = stream.read().split(b"\n")  # a text in it may have line ends of its own, as Unicode has them
+        except FileNotFoundError:
+            raise HistoryGone(f"the log of {path!r} no longer holds version {version}") from None
+        actions = [json.loads(line) for line in lines if line.strip()]
+        commits.append(
+            Commit(
+                version=version,
+                adds=tuple(a["add"] for a in actions if "add" in a),
+                removes=tuple(a["remove"] for a in actions if "remove" in a),
+                changes=tuple(a["cdc"] for a in actions if "cdc" in a),
+                metadata=next((a["metaData"] for a in actions if "metaData" in a), None),
+                made_at=next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
+            )
+        )
+    return commits
+
+
+def version_at(path: str, moment: datetime) -> int:
+    """The version that a table had at a time; ``HistoryGone`` when it had none, or the log does not say."""
+    table = opened(path)
+    try:
+        table.load_as_version(moment)
+    except (DeltaError, OSError) as problem:
+        raise HistoryGone(f"the version of {path!r} at {moment} is not known: {problem}") from None
+    version = int(table.version())
+    # For a time before the first version delta-rs gives the first.
+    if version == 0 and any(commit.made_at > moment.timestamp() * 1000 for commit in read_commits(path, -1, 0)):
+        raise HistoryGone(f"{path!r} had no version at {moment}")
+    return version
