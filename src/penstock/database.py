@@ -288,12 +288,22 @@ class Database:
 
         With ``background`` it returns at once and works in threads of its own. ``tell`` hears of every refresh.
         """
+        runner = self.runner(tell)
+        if background:
+            runner.start()
+        else:
+            runner.run()
+        return runner
+
+    def runner(self, tell: Callable[[Finished], None] | None = None, *, lets_java_go: bool = False) -> Runner:
+        """What ``run`` runs, not begun yet; for who decides when it begins and ends.
+
+        ``lets_java_go``: an embedded Spark stops after a while without work, and DataFrames of it are lost.
+        """
         from penstock.running import Runner
 
         self._at.check_open(to_change=True)
-        runner = Runner(self._at, tell)
-        runner.start() if background else runner.run()
-        return runner
+        return Runner(self._at, tell, lets_java_go=lets_java_go)
 
     def set(self, name: str, value: str) -> None:
         """Change a setting of the warehouse."""

@@ -54,6 +54,15 @@ class Runner:
         return self._scheduler.busy()
 
     @property
+    def stopping(self) -> bool:
+        return self._scheduler.stopping
+
+    def join(self, seconds: float) -> None:
+        """Wait for the end, at most so long."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    @property
     def running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 

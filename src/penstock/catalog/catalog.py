@@ -249,6 +249,12 @@ class Catalog:
                 values["scheduled_at"] = datetime.now(timezone.utc)
             connection.execute(update(t.views).where(t.views.c.key == key).values(**values))
 
+    def leased(self) -> set[str]:
+        """The nodes that somebody is working on."""
+        with self.transaction(writes=False) as connection:
+            rows = connection.execute(select(t.leases.c.node).where(t.leases.c.expires_at > datetime.now(timezone.utc)))
+            return set(rows.scalars())
+
     def states(self) -> dict[str, ViewState]:
         """How views stand that are refreshed by themselves; who is not there is ACTIVE."""
         with self.transaction(writes=False) as connection:

@@ -13,6 +13,7 @@ from penstock.cli.checkpoint import checkpoint, restore
 from penstock.cli.demo import demo
 from penstock.cli.output import say_hint, say_problem
 from penstock.cli.refresh import refresh
+from penstock.cli.run import run
 from penstock.cli.show import explain, graph, history, status
 from penstock.cli.sql import sql
 from penstock.cli.verify import verify
@@ -64,7 +65,7 @@ def penstock(
     context.obj = Place(warehouse or DEFAULT, catalog)
 
 
-for command in (sql, refresh, status, graph, history, explain, verify, checkpoint, restore, demo, bench):
+for command in (sql, refresh, run, status, graph, history, explain, verify, checkpoint, restore, demo, bench):
     app.command()(command)
 
 

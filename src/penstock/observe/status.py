@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.catalog import utc
+from penstock.catalog.states import ACTIVE, ViewState
+from penstock.engine.lags import lags_of
 from penstock.graph.watermarks import as_time
+from penstock.sql.intervals import described
 from penstock.storage.log_listing import newest_version
-from penstock.vocabulary import Action, Policy, Reason, Status
+from penstock.vocabulary import Action, Policy, Reason, State, Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,52 @@ class ViewStatus:
     """The moment up to which the view has seen its sources; None for a view without rows."""
     behind: dict[str, int | None] = field(default_factory=dict)
     """What the view reads and has not seen all of: how many commits are new, None where that cannot be told."""
+    state: State = State.ACTIVE
+    building: bool = False
+    """Whether it is being refreshed now, by whatever process."""
+    errors: int = 0
+    """Refreshes that failed in a row, of a view that refreshes by itself."""
+    target_lag: timedelta | None = None
+    """How old the view may get."""
+    lag_from: str | None = None
+    """Whose word the target is: the view's own, or that of the reader that DOWNSTREAM comes from; else a setting's."""
+    lag: timedelta | None = None
+    """How old it is: the time since the refresh began that saw its sources last."""
+    held_back_by: tuple[str, ...] = ()
+    """Views that it reads, directly or not, which do not advance: suspended, or in error."""
+    refreshes_itself: bool = False
+
+    @property
+    def stale(self) -> bool:
+        """Whether there is something that it has not seen."""
+        return bool(self.behind)
+
+    def state_in_words(self) -> str:
+        """
+        >>> ViewStatus(
+        ...     name="v", policy=Policy.AUTO, refresh="MANUAL", incremental=True, reason=None, reads=(),
+        ...     populated=True, frontier={}, state=State.ERROR, errors=2, held_back_by=("u",),
+        ... ).state_in_words()
+        'ERROR (2 in a row), held back by u'
+        """
+        beside = [word for word, holds in (("STALE", self.stale), ("BUILDING", self.building)) if holds]
+        said = f"{self.state}" + (f", {' and '.join(beside)}" if self.state == State.ACTIVE and beside else "")
+        said += f" ({self.errors} in a row)" if self.errors else ""
+        return said + (f", held back by {', '.join(self.held_back_by)}" if self.held_back_by else "")
+
+    def lag_in_words(self) -> str:
+        return "" if self.lag is None else _rough(self.lag)
+
+    def target_in_words(self) -> str:
+        if self.target_lag is None:
+            return ""
+        whose = "" if self.lag_from == self.name else f" ({self.lag_from or 'min_target_lag'})"
+        return described(int(self.target_lag.total_seconds() * 10**6)) + whose
+
+    @property
+    def too_old(self) -> bool:
+        """Whether it is older than it may get."""
+        return self.target_lag is not None and self.lag is not None and self.lag > self.target_lag
 
     def behind_in_words(self) -> str:
         """
@@ -63,6 +112,8 @@ def status(catalog: Catalog) -> list[ViewStatus]:
     world, last, seen = catalog.world(), catalog.last_refreshes(), catalog.last_refreshes(that_saw_sources=True)
     newest = {key: newest_version(table.path) for key, table in world.tables.items()}
     newest |= {key: world.nodes[key].version for key in world.views}
+    lags, leased, now = lags_of(world), catalog.leased(), datetime.now(timezone.utc)
+    stuck = {key for key, state in world.states.items() if state != ACTIVE}
     found = []
     for key in world.views_graph().order(world.views):
         view = world.views[key]
@@ -71,17 +122,42 @@ def status(catalog: Catalog) -> list[ViewStatus]:
             for name, f in sorted(world.frontiers.get(key, {}).items())
             if name in world.tables
         }
+        data_time, kept = _data_time(world, view, seen.get(key)), world.states.get(key, ACTIVE)
+        lag = lags.get(key)
         found.append(
             ViewStatus(
                 name=view.name, policy=view.policy, refresh=view.refresh, incremental=view.incremental,
                 reason=view.reason_code, reads=tuple(world.display_name(r) for r in view.reads),
                 populated=world.nodes[key].version is not None, frontier=frontier,
                 watermark=as_time(world.watermarks[key].value) if key in world.watermarks else None,
-                location=world.nodes[key].path, data_time=_data_time(world, view, seen.get(key)),
-                behind=_behind(world, key, newest), **_last(last.get(key)),
+                location=world.nodes[key].path, data_time=data_time, behind=_behind(world, key, newest),
+                state=_state(world, key, kept), errors=kept.errors, building=key in leased,
+                target_lag=None if lag is None else lag.length, lag=None if data_time is None else now - data_time,
+                lag_from=None if lag is None or lag.said_by is None else world.views[lag.said_by].name,
+                held_back_by=tuple(sorted(world.views[k].name for k in world.views_graph().ancestors([key]) & stuck)),
+                refreshes_itself=view.refreshes_itself, **_last(last.get(key)),
             )
         )  # fmt: skip
     return found
+
+
+def _state(world: World, key: str, kept: ViewState) -> State:
+    if kept.suspended:
+        return State.SUSPENDED
+    if kept.errors:
+        return State.ERROR
+    return State.ACTIVE if world.nodes[key].version is not None else State.INITIALIZING
+
+
+def _rough(length: timedelta) -> str:
+    """
+    >>> _rough(timedelta(seconds=4.6)), _rough(timedelta(seconds=125)), _rough(timedelta(hours=30))
+    ('4 s', '2 min 5 s', '1 d 6 h')
+    """
+    seconds = max(0, int(length.total_seconds()))
+    parts = [(seconds // 86400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")]
+    shown = [f"{count} {unit}" for count, unit in parts if count]
+    return " ".join(shown[:2]) or "0 s"
 
 
 def _data_time(world: World, view: ViewRecord, seen: HistoryRecord | None) -> datetime | None:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from penstock.graph.groups import SLOWEST, Group
-from penstock.schedule.lags import moment_before, period
+from penstock.graph.lags import moment_before, period
 from penstock.sql.calendar import fired_before, fires_after
 from penstock.sql.triggers import MANUAL, Trigger
 from penstock.vocabulary import When

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from penstock.catalog import HistoryRecord, ViewRecord, World
+from penstock.catalog import HistoryRecord, World
 from penstock.catalog.catalog import utc
 from penstock.catalog.states import ACTIVE
 from penstock.engine.consistency import groups_of, schedule_policy
-from penstock.engine.settings import length_of
+from penstock.engine.lags import lags_of
 from penstock.schedule.due import Due, Plan, State, due, next_moment
-from penstock.schedule.lags import EffectiveLag, TargetLag, effective_lags
 from penstock.vocabulary import When
 
 
@@ -27,12 +26,6 @@ class Outlook:
     """Whether some view waits for commits."""
     left_out: frozenset[str]
     """Views that are not to be refreshed, though their readers are: suspended, or waiting after an error."""
-
-
-def lags_of(world: World) -> dict[str, EffectiveLag]:
-    """The lag of each view that has one."""
-    said = {key: _target(view) for key, view in world.views.items() if view.options.lag is not None}
-    return effective_lags(said, world.views_graph(), length_of(world.settings, "min_target_lag"))
 
 
 def outlook(
@@ -96,8 +89,3 @@ def _state(
 
 def _later(state: State, now: datetime) -> bool:
     return state.stuck or (state.not_before is not None and now < state.not_before)
-
-
-def _target(view: ViewRecord) -> TargetLag:
-    lag = view.options.lag
-    return TargetLag(timedelta(microseconds=lag) if isinstance(lag, int) else None)

@@ -161,7 +161,7 @@ class Scheduler:
         return world, found
 
     def _wait(self, found: Outlook, now: datetime, world: World) -> float:
-        """Seconds until the next look: at the next moment of a schedule, or at the next poll if a view waits for commits."""
+        """Seconds until the next look: at the next moment of a schedule, or of a poll if a view waits for commits."""
         moments = [found.next] if found.next is not None else []
         if found.polled:
             moments.append(now + length_of(world.settings, "poll_interval"))

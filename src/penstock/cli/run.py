@@ -1,0 +1,174 @@
+"""``run``: keep views fresh by themselves; a display that lives at a terminal, a line for each refresh elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.output import cell, err, out, plain_table, print_json, say_hint
+from penstock.cli.show import ACTION_STYLES, STATUS_STYLES
+from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
+from penstock.vocabulary import Action, Status
+
+if TYPE_CHECKING:
+    from penstock.database import Database
+    from penstock.engine.report import ViewReport
+    from penstock.running import Runner
+    from penstock.schedule.scheduler import Finished
+
+_SHOWN = 12
+"""Refreshes that the display remembers."""
+_TIMES_A_SECOND = 2
+
+
+def run(
+    context: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Refresh what is due now, and leave.")] = False,
+    json: JsonOption = False,
+    warehouse: WarehouseOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Keep views fresh that say when they refresh: ON COMMIT, EVERY, CRON or TARGET LAG.
+
+    It runs until Ctrl-C or SIGTERM, and finishes what it is doing first; a second one abandons that. Several of them
+    may run on one warehouse: they share the work. At a terminal it shows how the views stand, elsewhere it writes a
+    line for each refresh that did something, with --json in JSON.
+    """
+    with opened(place_of(context, warehouse, catalog)) as (database, _):
+        live = not json and not once and out().is_terminal
+        display = _Display(database) if live else None
+        tell = display.hear if display is not None else _json_line if json else _line
+        runner = database.runner(tell, lets_java_go=True)
+        if not json:
+            say_hint(_greeting(database))
+        with _obeying(runner):
+            if display is None:
+                runner.run(until_idle=once)
+            else:
+                display.during(runner)
+    if not json and not once:
+        say_hint("stopped")
+
+
+def _greeting(database: Database) -> str:
+    views = [view for view in database.status() if view.refreshes_itself]
+    if not views:
+        return (
+            "No view refreshes by itself yet. Say when, for example:\n"
+            '  penstock sql "ALTER MATERIALIZED VIEW totals REFRESH ON COMMIT"'
+        )
+    return f"keeping {len(views):,} {'view' if len(views) == 1 else 'views'} of {database.path} fresh; stop with Ctrl-C"
+
+
+@contextmanager
+def _obeying(runner: Runner) -> Iterator[None]:
+    """SIGTERM and Ctrl-C finish what is being done, a second one abandons it; SIGHUP looks at everything again."""
+
+    def finish(number: int, frame: FrameType | None) -> None:
+        if runner.stopping:
+            raise KeyboardInterrupt
+        say_hint(f"finishing {', '.join(sorted(runner.busy())) or 'nothing'}; once more to abandon it")
+        runner.stop(wait=False)
+
+    wanted = {signal.SIGTERM: finish, signal.SIGINT: finish}
+    if hasattr(signal, "SIGHUP"):
+        wanted[signal.SIGHUP] = lambda number, frame: runner.look_again()
+    before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _line(finished: Finished) -> None:
+    """What a refresh did, in one line a view; of one that found nothing to do, nothing."""
+    when = finished.began.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    for report in _worth_telling(finished):
+        sys.stdout.write(f"{when} {_said(report)}\n")
+    if finished.error:
+        sys.stdout.write(f"{when} {', '.join(one.key for one in finished.due)}: {finished.error}\n")
+    sys.stdout.flush()
+
+
+def _json_line(finished: Finished) -> None:
+    """The whole of it, also where there was nothing to do."""
+    print_json(
+        {
+            "at": finished.began, "epoch": finished.epoch, "seconds": round(finished.seconds, 3),
+            "error": finished.error,
+            "due": [{"view": one.key, "why": one.why.value, "since": one.since} for one in finished.due],
+            "views": [asdict(report) for report in finished.reports],
+        }
+    )  # fmt: skip
+    sys.stdout.flush()
+
+
+def _worth_telling(finished: Finished) -> list[ViewReport]:
+    return [r for r in finished.reports if r.action not in (Action.NO_DATA, Action.SKIP) or r.status == Status.FAILED]
+
+
+def _said(report: ViewReport) -> str:
+    if report.status == Status.FAILED:
+        return f"{report.name} FAILED: {report.error}"
+    return f"{report.name} {report.action} +{report.rows_inserted:,} -{report.rows_deleted:,} in {report.seconds:.2f} s"
+
+
+class _Display:
+    """How the views stand, and the last refreshes, drawn again twice a second."""
+
+    def __init__(self, database: Database):
+        self._database = database
+        self._last: deque[tuple[datetime, ViewReport]] = deque(maxlen=_SHOWN)
+        self._lock = threading.Lock()
+        self._refreshes = 0
+        self._changed = True
+        self._table: Table | None = None
+
+    def hear(self, finished: Finished) -> None:
+        with self._lock:
+            self._refreshes += 1
+            self._last.extend((finished.began, report) for report in _worth_telling(finished))
+            self._changed = True
+
+    def during(self, runner: Runner) -> None:
+        runner.start()
+        with Live(console=err(), refresh_per_second=_TIMES_A_SECOND, get_renderable=lambda: self._drawn(runner)):
+            while runner.running:
+                runner.join(1 / _TIMES_A_SECOND)
+
+    def _drawn(self, runner: Runner) -> Group:
+        busy = runner.busy()
+        table = plain_table("view", "refreshes", "state", "lag", "target", "behind")
+        for view in self._database.status():
+            if view.refreshes_itself:
+                state = Text("refreshing", style="cyan") if view.name.lower() in busy else Text(view.state_in_words())
+                table.add_row(
+                    cell(view.name, "bold"), cell(view.refresh), state,
+                    cell(view.lag_in_words(), "red" if view.too_old else ""), cell(view.target_in_words()),
+                    cell(view.behind_in_words(), "yellow"),
+                )  # fmt: skip
+        with self._lock:
+            lines = [
+                Text.assemble(
+                    (began.astimezone().strftime("%H:%M:%S "), "dim"),
+                    (_said(r), STATUS_STYLES[r.status] if r.status == Status.FAILED else ACTION_STYLES[r.action]),
+                )
+                for began, r in self._last
+            ]
+            count = Text(f"{self._refreshes:,} refreshes", style="dim")
+        return Group(table, count, *lines)
