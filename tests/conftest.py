@@ -19,8 +19,10 @@ settings.register_profile("penstock", deadline=None)
 settings.load_profile("penstock")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first, so that two processes end at about the same time."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest files first, so that all processes end at about the same time; and only the usual variations."""
+    if not config.option.markexpr and "PENSTOCK_FUZZ_MINUTES" not in os.environ:
+        items[:] = [item for item in items if item.get_closest_marker("long") is None]
     longest = (
         "test_constructs", "test_mismatch", "test_laws", "test_driver_rules", "test_lateral", "test_settings",
         "test_replanning", "test_vacuumed_sources", "test_read_only", "test_event_windows", "test_brokerage",
@@ -33,11 +35,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
-# What counts is how much is done in all, not how long a pause lasts.
-_LONG = "-XX:+UseParallelGC"
-# A Java that runs for a minute at most spends half of it on making its code faster, unless it is told not to.
-_SHORT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-_OURS = os.environ.setdefault("JDK_JAVA_OPTIONS", _SHORT if OVER_CONNECT else _LONG) in (_SHORT, _LONG)
+# What counts is how much is done in all, not how long a pause lasts; and of what a Java would do to make its own code
+# faster, half would be for code that hardly runs again.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +48,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             session = open_things.enter_context(connect_session())
         else:
             session = open_things.enter_context(penstock.connect(tmp_path_factory.mktemp("keeper"))).spark
-        if _OURS:
-            os.environ["JDK_JAVA_OPTIONS"] = _SHORT  # for the processes that tests start
         if "PENSTOCK_TPCH_SF" not in os.environ:
             # Hundreds of different queries on a few rows: compiling each would take longer than running it.
             session.conf.set("spark.sql.codegen.wholeStage", "false")

@@ -14,6 +14,7 @@ import penstock
 from driver_expressions import HERE, MAYBE, NEVER
 from driver_rules import Trial
 from driver_values import Values
+from longer import varied
 from penstock.frames.arrow.expressions.zones import STEADY, zone
 
 ROWS = 40
@@ -39,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             db.spark.conf.unset(name) if old is None else db.spark.conf.set(name, old)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize("settings", varied(SETTINGS, often=SETTINGS[1:3]), ids=lambda s: "-".join(s.values()))
 @pytest.mark.parametrize("subject", HERE)
 def test_ordinary_rows_are_computed_on_the_driver_as_by_spark(
     spark: SparkSession, subject: str, settings: dict[str, str]
@@ -48,7 +49,7 @@ def test_ordinary_rows_are_computed_on_the_driver_as_by_spark(
     assert trial.wrong(HERE[subject], whole=True) == []
 
 
-@pytest.mark.parametrize("settings", SETTINGS[:4], ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize("settings", varied(SETTINGS[:4], often=SETTINGS[1:3]), ids=lambda s: "-".join(s.values()))
 def test_odd_rows_are_computed_as_by_spark_or_left_to_it(spark: SparkSession, settings: dict[str, str]) -> None:
     trial = Trial(spark, Values(random.Random(f"{settings}"), odd=True).rows(ROWS), settings)
     assert trial.wrong([*chain(*HERE.values(), *MAYBE.values())], whole=False) == []

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 import penstock
 from event_time import BARS, SECONDS, at, moment, put, rows, watermarks
+from longer import varied
 from oracle import assert_fresh
 from penstock.storage import changes
 
@@ -39,7 +40,11 @@ def test_the_worked_example(trades: penstock.Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ["", "PARTITIONED BY (p)", "delta.enableChangeDataFeed", "delta.enableDeletionVectors"]
+    "options",
+    varied(
+        ["", "PARTITIONED BY (p)", "delta.enableChangeDataFeed", "delta.enableDeletionVectors"],
+        often=["PARTITIONED BY (p)", "delta.enableChangeDataFeed"],
+    ),
 )
 @pytest.mark.parametrize("on_driver", [True, False])
 def test_what_came_and_went_between_two_refreshes_moves_no_watermark(

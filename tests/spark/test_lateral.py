@@ -95,14 +95,14 @@ def test_lateral_subqueries(shop: penstock.Database) -> None:
     for statements in (
         [f"INSERT INTO o VALUES {_order(random_, 30)}, {_order(random_, 31)}"],
         [f"INSERT INTO c VALUES {_customer(random_)}, (7, 'a', 1), (7, 'a', 1)", "DELETE FROM o WHERE id % 4 = 0"],
-        ["UPDATE o SET x = x + 1, k = 'b' WHERE id % 3 = 1", "UPDATE c SET k = 'd' WHERE k = 'c'"],
         [
+            "UPDATE o SET x = x + 1, k = 'b' WHERE id % 3 = 1",
+            "UPDATE c SET k = 'd' WHERE k = 'c'",
             "DELETE FROM c WHERE k = 'a' AND g = 1",
             "UPDATE o SET k = 'a' WHERE k IS NULL",
             "UPDATE c SET g = 2 WHERE id < 2",
         ],
-        ["DELETE FROM o WHERE k = 'b'"],
-        ["DELETE FROM o", f"INSERT INTO c VALUES {_customer(random_)}"],
+        ["DELETE FROM o WHERE k = 'b'", "DELETE FROM o", f"INSERT INTO c VALUES {_customer(random_)}"],
         [f"INSERT INTO o VALUES {_order(random_, 40)}, (41, 'a', 1, 3), (42, 'd', 0, NULL)"],
     ):
         after(shop, *statements, action=actions)

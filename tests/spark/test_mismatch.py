@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import penstock
+from longer import varied
 from oracle import assert_all_fresh, multiset
 from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
@@ -41,7 +42,7 @@ def mismatched(db: penstock.Database, *views: str) -> None:
 SIZES = ("driver", "spark_writes", "rewrite", "rewrite_by_spark", "many", "patch", "patch_by_spark", "spark")
 
 
-@pytest.fixture(params=SIZES)
+@pytest.fixture(params=varied(SIZES, often=("driver", "patch", "spark")))
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     made_so(request.param, monkeypatch)
     return str(request.param)
@@ -134,7 +135,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("size", ["driver", "patch_by_spark"])
+@pytest.mark.parametrize("size", varied(["driver", "patch_by_spark"], often=["driver"]))
 def test_a_group_that_must_be_there(rows: penstock.Database, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made_so(size, monkeypatch)
     names = created(rows, GROUPS)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import penstock
+from longer import varied
 from oracle import assert_all_fresh, assert_fresh, rows
 from penstock.frames import limits
 
@@ -62,7 +63,7 @@ def row(number: int) -> str:
     return f"({number}, {day}, {region}, {number % 2}, {at}, {local}, {number % 2}.5)"
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("kind", varied(KINDS, often=["by day", "by day, mapped by name", "by all kinds"]))
 def test_a_small_change_costs_no_job(sales: penstock.Database, kind: str) -> None:
     create(sales, kind)
     chance = Random(kind)

@@ -37,7 +37,7 @@ LAZY = """
 
     thread = threading.Thread(target=computing_elsewhere)
     assert own(spark).settings == in_force(spark) == USUAL
-    with under(spark, berlin), counting_jobs(spark) as jobs:
+    with under(spark, berlin), counting_jobs() as jobs:
         thread.start()
         assert in_force(spark) == berlin
         waiting.wait()
@@ -92,7 +92,7 @@ def test_a_given_session_is_a_way_to_spark(spark: SparkSession) -> None:
 
 def test_jobs_are_counted_or_not_known(spark: SparkSession) -> None:
     way = Spark(spark)
-    with counting_jobs(way) as jobs:
+    with counting_jobs() as jobs:
         way.session().range(10).repartition(2).count()
         found = jobs()
     assert found is None if over_connect(spark) else found

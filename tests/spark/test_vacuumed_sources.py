@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import penstock
+from longer import varied
 from oracle import assert_fresh, rows
 from penstock.storage import changes
 
@@ -59,13 +60,16 @@ def assert_went_on(db: penstock.Database) -> None:
 
 @pytest.mark.parametrize(
     ("source", "on_driver"),
-    [
-        ("feed and vectors", True),
-        ("feed and vectors", False),
-        ("vectors", True),
-        ("partitioned", True),
-        ("mapped", False),
-    ],
+    varied(
+        [
+            ("feed and vectors", True),
+            ("feed and vectors", False),
+            ("vectors", True),
+            ("partitioned", True),
+            ("mapped", False),
+        ],
+        often=[("feed and vectors", True), ("mapped", False)],
+    ),
     indirect=["source"],
 )
 def test_a_vacuumed_history_begins_anew(
@@ -80,7 +84,7 @@ def test_a_vacuumed_history_begins_anew(
     assert_went_on(db)
 
 
-@pytest.mark.parametrize("source", ["feed and vectors", "neither", "mapped"], indirect=True)
+@pytest.mark.parametrize("source", varied(["feed and vectors", "neither", "mapped"], often=["neither"]), indirect=True)
 def test_a_vacuum_while_a_change_is_read(db: penstock.Database, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It comes after the files were looked for: Spark says late that one is gone."""
     monkeypatch.setattr(changes, "read_locally", lambda *_: None)
@@ -100,7 +104,7 @@ def test_a_vacuum_while_a_change_is_read(db: penstock.Database, source: Path, mo
     assert_went_on(db)
 
 
-@pytest.mark.parametrize("source", ["feed and vectors", "partitioned"], indirect=True)
+@pytest.mark.parametrize("source", varied(["feed and vectors", "partitioned"], often=["partitioned"]), indirect=True)
 def test_a_missing_file_of_the_current_version_is_an_error_with_a_next_step(
     db: penstock.Database, source: Path
 ) -> None:

@@ -24,7 +24,7 @@ from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nod
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
 from penstock.frames.settings import USUAL, Settings
 from penstock.frames.spark.dataframes import has_order
-from penstock.frames.spark.types import local_frame
+from penstock.frames.spark.types import empty_frame
 from penstock.plan import Plan, Unsupported, build
 from penstock.plan.check import non_deterministic
 from penstock.plan.lateness import Lateness
@@ -178,7 +178,7 @@ def relation_schema(world: World, key: str) -> StructType:
 
 def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) -> StructType:
     """Spark's verdict on a query: its schema, or an error in Spark's words. No job runs."""
-    frames = {k: local_frame(spark, s) for k, s in schemas.items()}
+    frames = {k: empty_frame(spark, s) for k, s in schemas.items()}
     try:
         return run_query(spark, query, frames, of_view=True).schema
     except QueryError:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from penstock.engine.relations import TempViews, run_query, spark_plan
 from penstock.errors import SqlError
+from penstock.frames.spark.types import Kept
 from penstock.sql.dialect import SparkSql
 from penstock.sql.intervals import microseconds
 from penstock.sql.query import (
@@ -52,7 +53,7 @@ def is_faithful(spark: SparkSession, text: str, schemas: Mapping[str, StructType
 def _is_same(spark: SparkSession, text: str, read: str, schemas: Mapping[str, StructType]) -> bool:
     with TempViews(spark) as views:
         for key, schema in schemas.items():
-            views.add(key, _opaque(spark, schema))
+            views.add(key, _opaque(spark, key, schema))
         try:
             # The case of a unit is lost in reading.
             forms = dict.fromkeys([read, re.sub(r"DATE_TRUNC\('\w+'", lambda found: found[0].lower(), read)])
@@ -92,12 +93,22 @@ def _length(part: str) -> int:
 
 def has_zoneless_windows(spark: SparkSession, text: str, schemas: Mapping[str, StructType]) -> bool:
     """Whether a window of time in the query is one of TIMESTAMP_NTZ. Spark says so when it spells the window out."""
-    frame = run_query(spark, text, {key: _opaque(spark, schema) for key, schema in schemas.items()})
+    frame = run_query(spark, text, {key: _opaque(spark, key, schema) for key, schema in schemas.items()})
     return "TimestampNTZType, LongType" in _plans(frame)
 
 
-def _opaque(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A relation that Spark cannot see into, so that its optimizer does not evaluate the query."""
+def _opaque(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
+    """A relation that Spark cannot see into, so that its optimizer does not evaluate the query; another for each name.
+
+    It is made once: that takes as long as reading a short query.
+    """
+    return _relations.frame(spark, (name, schema.json()), lambda: _made(spark, schema))
+
+
+_relations = Kept()
+
+
+def _made(spark: SparkSession, schema: StructType) -> DataFrame:
 
     def unused(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches

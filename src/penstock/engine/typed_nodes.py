@@ -24,7 +24,7 @@ from penstock.frames.spark.dataframes import has_order
 from penstock.frames.spark.frame import SparkFrame, as_spark
 from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
 from penstock.frames.spark.session import Running
-from penstock.frames.spark.types import local_frame
+from penstock.frames.spark.types import empty_frame
 from penstock.frames.zset import Delta, ZSet
 from penstock.ivm import rules
 from penstock.ivm.context import Moment
@@ -118,7 +118,7 @@ class _EmptyInputs:
 
     def read(self, scan: Scan, moment: Moment) -> ZSet:
         spark, schema = self._spark, self._schemas[scan.relation]
-        frame = SparkFrame.of(Running(spark), lambda: local_frame(spark, schema), schema.names, Size.exactly(0))
+        frame = SparkFrame.of(Running(spark), lambda: empty_frame(spark, schema), schema.names, Size.exactly(0))
         return ZSet(frame.select([(name, column(stored)) for name, stored in scan.stored]))
 
 

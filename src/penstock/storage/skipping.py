@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.frames import limits
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.reader import columns_by_name
 
@@ -17,6 +18,8 @@ _TIME_UNIT = 1_000
 
 def files_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -> tuple[DataFile, ...]:
     """The files whose bounds the keys reach into, in every column; ``columns``: of the table to that of the keys."""
+    if _is_one_piece(snapshot):
+        return snapshot.files
     kept = np.ones(len(snapshot.files), bool)
     for low, high, first, last in _bounded(snapshot, keys, columns):
         outside = pc.or_(pc.less(high, first), pc.greater(low, last))
@@ -26,6 +29,8 @@ def files_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -
 
 def rows_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -> int:
     """About how many rows lie between the least and the greatest of the keys, if a file's values are spread evenly."""
+    if _is_one_piece(snapshot):
+        return snapshot.rows
     shares = np.ones(len(snapshot.files))
     for low, high, first, last in _bounded(snapshot, keys, columns):
         begins, ends = (
@@ -36,6 +41,11 @@ def rows_near(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) ->
         share = np.where(common < 0, 0.0, np.minimum((common + 1) / width, 1))
         shares = np.minimum(shares, np.where(np.isnan(share), 1.0, share))
     return int(sum(share * file.most for share, file in zip(shares, snapshot.files, strict=True)))
+
+
+def _is_one_piece(snapshot: Snapshot) -> bool:
+    """Whether the table is one small file: reading it takes less than finding out that it need not be read."""
+    return len(snapshot.files) < 2 and snapshot.rows <= limits.NEARBY_ROWS
 
 
 def widest(snapshot: Snapshot, keys: pa.Table, names: Sequence[str]) -> str | None:

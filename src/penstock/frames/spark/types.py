@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +31,33 @@ def local_frame(spark: SparkSession, schema: StructType, rows: Sequence[Sequence
     loose = StructType([StructField(f.name, f.dataType) for f in schema.fields])
     records = [dict(zip(loose.names, row, strict=True)) for row in rows]
     return spark.createDataFrame(pa.Table.from_pylist(records, schema=to_arrow_schema(loose, timezone="UTC")), loose)
+
+
+class Kept:
+    """Frames that are the same whenever they are made again. Those that were asked for last are kept."""
+
+    def __init__(self, most: int = 256):
+        self._most = most
+        self._known: OrderedDict[tuple[SparkSession, Hashable], DataFrame] = OrderedDict()
+        self._lock = Lock()
+
+    def frame(self, spark: SparkSession, key: Hashable, make: Callable[[], DataFrame]) -> DataFrame:
+        with self._lock:
+            found = self._known.pop((spark, key), None)
+        found = make() if found is None else found
+        with self._lock:
+            self._known[spark, key] = found
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return found
+
+
+_empty = Kept()
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """No rows, as a local relation. Making one takes forty round trips, so it is made once."""
+    return _empty.frame(spark, schema.json(), lambda: local_frame(spark, schema))
 
 
 def fits_arrow(data_type: DataType) -> bool:
