@@ -12,8 +12,8 @@ import pytest
 
 from penstock.errors import SqlError
 from penstock.graph.groups import SLOWEST, Group
-from penstock.schedule.due import Plan, State, Why, due, next_moment, why_due
 from penstock.graph.lags import moment_before, period
+from penstock.schedule.due import Plan, State, Why, due, next_moment, why_due
 from penstock.sql.calendar import check_cron, fired_before, fires_after
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import When

@@ -10,12 +10,19 @@ from penstock.engine.planning import plans_of
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.engine.weighing import Weighing
+from penstock.errors import NotIncrementalError
 from penstock.frames.settings import Settings
 from penstock.ivm.node import Maintained, maintained_node
 from penstock.storage.changes import may_have_changed
 from penstock.storage.delta_log import HistoryGone, Snapshot
 from penstock.storage.reader import columns_by_name, physical_names
-from penstock.vocabulary import Action, Reason
+from penstock.vocabulary import Action, Policy, Reason
+
+_OF_SOURCES = {
+    Reason.SOURCE_REPLACED: "a source was replaced",
+    Reason.HISTORY_GONE: "the changes of a source are no longer in its log or files",
+    Reason.SCHEMA_CHANGED: "a column that it reads has another type or is gone",
+}
 
 
 class Decision:
@@ -37,6 +44,8 @@ class Decision:
         since = {name: f.version for name, f in frontier.items() if f.direct}
 
         def step(action: Action, reason: Reason) -> Step:
+            if action == Action.REINITIALIZE:
+                self.check_strict(node, reason)
             # A node that is left as it is needs no plan, and most nodes of a large graph are.
             return Step(
                 node=node,
@@ -77,6 +86,17 @@ class Decision:
         chosen = step(Action.INCREMENTAL, Reason.CHANGED)
         self.weighing.weigh(chosen)
         return chosen
+
+    def check_strict(self, node: NodeRecord, reason: Reason) -> None:
+        """A view under INCREMENTAL STRICT fails rather than to be recomputed because of what became of its sources."""
+        strict = [v.name for v in self._world.owners(node.name) if v.policy == Policy.INCREMENTAL_STRICT]
+        if strict and reason in _OF_SOURCES:
+            raise NotIncrementalError(
+                f"view {strict[0]!r} cannot be refreshed incrementally this time ({reason}: {_OF_SOURCES[reason]}), and "
+                f"its policy is INCREMENTAL STRICT. Recompute it once with REFRESH MATERIALIZED VIEW {strict[0]} FULL, "
+                "or choose REFRESH POLICY INCREMENTAL.",
+                code=reason,
+            )
 
     def _id_of(self, name: str, after: Snapshot) -> str:
         """What tells a table from another in its place. Of our own it is told without opening them."""

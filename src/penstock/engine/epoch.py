@@ -288,6 +288,7 @@ class Epoch:
             except Exception as problem:
                 if missing_file(problem) is None:
                     raise
+                self._decision.check_strict(step.node, Reason.HISTORY_GONE)
                 step.action, step.reason, step.applied = Action.REINITIALIZE, Reason.HISTORY_GONE, None
                 relation.delta, relation.in_memory, relation.extent = None, False, NO_EXTENT
                 if step.node.details.late:  # what is known to be late stays so; of the rest it cannot be told

@@ -1,0 +1,115 @@
+"""``penstock run`` as a process of its own, which is ended by signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+
+COMMAND = [sys.executable, "-c", "from penstock.cli import run; run()"]
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> Path:
+    with penstock.connect(tmp_path / "w") as db:
+        db.sql("CREATE TABLE orders (id INT, amount INT)")
+        db.sql("INSERT INTO orders VALUES (1, 10)")
+        db.sql("CREATE MATERIALIZED VIEW totals AS SELECT SUM(amount) AS total FROM orders REFRESH ON COMMIT")
+        db.sql("CREATE MATERIALIZED VIEW by_hand AS SELECT COUNT(*) AS n FROM orders")
+        db.set("poll_interval", "100 milliseconds")
+    return tmp_path / "w"
+
+
+@contextmanager
+def running(warehouse: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*COMMAND, "run", "-w", str(warehouse), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PATH": str(warehouse), "JAVA_HOME": str(warehouse / "none")},  # small work needs no Java
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def insert(warehouse: Path, number: int) -> None:
+    with penstock.connect(warehouse) as db:
+        db.sql(f"INSERT INTO orders VALUES ({number}, 1)")
+
+
+def stale(warehouse: Path) -> list[str]:
+    with penstock.connect(warehouse) as db:
+        return [view.name for view in db.status() if view.stale]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_follows_commits_until_it_is_told_to_stop(warehouse: Path, how: signal.Signals) -> None:
+    with running(warehouse, "--json") as process:
+        insert(warehouse, 2)
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        assert [(one["view"], one["why"]) for one in told["due"]] == [("totals", "a commit to a source")]
+        assert [(view["name"], view["action"]) for view in told["views"]] == [("totals", "INCREMENTAL")]
+        process.send_signal(how)
+        assert process.wait(30) == 0
+    assert stale(warehouse) == ["by_hand"]
+
+
+def test_lines_for_people_and_a_look_at_sighup(warehouse: Path) -> None:
+    with penstock.connect(warehouse) as db:
+        db.set("poll_interval", "1 hour")
+    with running(warehouse) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert "keeping 1 view of" in process.stderr.readline()
+        time.sleep(1)
+        insert(warehouse, 2)
+        process.send_signal(signal.SIGHUP)
+        line = process.stdout.readline()
+        assert "totals INCREMENTAL +1 -1 in " in line
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def test_once(warehouse: Path) -> None:
+    insert(warehouse, 2)
+    done = subprocess.run(
+        [*COMMAND, "run", "-w", str(warehouse), "--once"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, stale(warehouse)) == (0, ["by_hand"]), done.stderr
+    assert "totals INCREMENTAL" in done.stdout
+
+
+def test_a_killed_scheduler_leaves_nothing_undone_for_long(warehouse: Path) -> None:
+    for number in range(3):
+        with running(warehouse) as process:
+            insert(warehouse, 2 + number)
+            time.sleep(0.3 * number)
+            process.kill()
+    insert(warehouse, 9)
+    done = subprocess.run(
+        [*COMMAND, "run", "-w", str(warehouse), "--once"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, stale(warehouse)) == (0, ["by_hand"]), done.stderr
+
+
+def test_nothing_to_do_says_how_to_begin(tmp_path: Path) -> None:
+    with penstock.connect(tmp_path / "w") as db:
+        db.sql("CREATE TABLE t (id INT)")
+    done = subprocess.run(
+        [*COMMAND, "run", "-w", str(tmp_path / "w"), "--once"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "ALTER MATERIALIZED VIEW totals REFRESH ON COMMIT" in done.stderr

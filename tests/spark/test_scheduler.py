@@ -1,0 +1,265 @@
+"""Views that keep themselves fresh: what makes them due, what failures do, and who shares the work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+import penstock
+from oracle import assert_all_fresh, assert_fresh
+from penstock.schedule.scheduler import Finished, Scheduler
+from penstock.vocabulary import Fault, State
+
+
+@pytest.fixture
+def orders(db: penstock.Database) -> penstock.Database:
+    db.sql("CREATE TABLE orders (id INT, region STRING, amount INT)")
+    db.sql("INSERT INTO orders VALUES (1, 'eu', 10), (2, 'us', 20)")
+    return db
+
+
+class Clock:
+    """A clock that tests move."""
+
+    def __init__(self) -> None:
+        self.now = datetime.now(timezone.utc)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def move(self, **length: float) -> None:
+        self.now += timedelta(**length)
+
+
+class Played:
+    """A scheduler that is asked step by step, each time to the end of what it begins."""
+
+    def __init__(self, db: penstock.Database, clock: Callable[[], datetime] | None = None):
+        self.heard: list[Finished] = []
+        given = {} if clock is None else {"clock": clock}
+        self.scheduler = Scheduler(db._catalog, lambda: db._at.engine, tell=self.heard.append, **given)
+
+    def step(self) -> list[tuple[str, ...]]:
+        with ThreadPoolExecutor(4) as pool:
+            tick = self.scheduler.tick(pool)
+        return sorted(tick.begun)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def played(orders: penstock.Database, clock: Clock) -> Iterator[Played]:
+    yield Played(orders, clock)
+
+
+def states(db: penstock.Database) -> dict[str, tuple[State, int]]:
+    return {view.name: (view.state, view.errors) for view in db.status()}
+
+
+TOTALS = "SELECT region, SUM(amount) AS total FROM orders GROUP BY region"
+
+
+def test_on_commit(orders: penstock.Database, played: Played) -> None:
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    orders.create_view("by_hand", TOTALS)
+    assert played.step() == []
+    for number in range(5):
+        orders.sql(f"INSERT INTO orders VALUES ({number + 3}, 'eu', 1)")
+    assert played.step() == [("totals",)], "five commits are one refresh"
+    assert played.step() == []
+    assert_fresh(orders, "totals", "INCREMENTAL")
+    assert [view.name for view in orders.status() if view.stale] == ["by_hand"]
+    (report,) = played.heard[0].reports
+    assert (report.name, report.action, played.heard[0].due[0].why.value) == (
+        "totals", "INCREMENTAL", "a commit to a source",
+    )  # fmt: skip
+
+
+def test_at_most_so_often(orders: penstock.Database, played: Played, clock: Clock) -> None:
+    orders.sql(f"CREATE MATERIALIZED VIEW totals AS {TOTALS} TRIGGER ON UPDATE AT MOST EVERY INTERVAL 5 MINUTES")
+    clock.move(minutes=6)
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    assert played.step() == [("totals",)]
+    orders.sql("INSERT INTO orders VALUES (4, 'eu', 1)")
+    assert played.step() == []
+    clock.move(minutes=6)
+    assert played.step() == [("totals",)]
+    assert_fresh(orders, "totals", "INCREMENTAL")
+
+
+def test_every_and_cron_and_lag(orders: penstock.Database, played: Played, clock: Clock) -> None:
+    orders.create_view("hourly", TOTALS, refresh="EVERY 1 HOUR")
+    orders.create_view("nightly", TOTALS, refresh="CRON '0 3 * * *' AT TIME ZONE 'Europe/Berlin'")
+    orders.create_view("live", TOTALS, target_lag="10 minutes")
+    assert played.step() == []
+    clock.move(minutes=9)
+    assert ("live",) in played.step()
+    clock.move(hours=2)
+    assert played.step() == [("hourly",), ("live",)] or played.step() == []
+    clock.move(days=1, hours=1)
+    begun = {key for group in played.step() for key in group}
+    assert begun == {"hourly", "nightly", "live"}
+    orders.sql("ALTER MATERIALIZED VIEW hourly DROP SCHEDULE")
+    orders.alter_view("nightly", refresh="MANUAL")
+    orders.sql("ALTER MATERIALIZED VIEW live SUSPEND")
+    clock.move(days=2)
+    assert played.step() == []
+    orders.resume("live")
+    assert played.step() == [("live",)]
+
+
+def test_a_reader_says_how_fresh_what_it_reads_must_be(orders: penstock.Database) -> None:
+    orders.create_view("clean", "SELECT * FROM orders WHERE amount > 0", target_lag="DOWNSTREAM")
+    orders.create_view("alone", "SELECT * FROM orders", target_lag="downstream")
+    orders.create_view("live", "SELECT region, COUNT(*) AS n FROM clean GROUP BY region", target_lag="2 minutes")
+    told = {view.name: (view.target_lag, view.lag_from) for view in orders.status()}
+    assert told == {
+        "clean": (timedelta(minutes=2), "live"),
+        "alone": (timedelta(minutes=1), None),
+        "live": (timedelta(minutes=2), "live"),
+    }
+    orders.set("min_target_lag", "30 seconds")
+    assert {v.name: v.target_lag for v in orders.status()}["alone"] == timedelta(seconds=30)
+
+
+def test_what_has_nothing_in_common_is_refreshed_side_by_side(orders: penstock.Database, played: Played) -> None:
+    orders.sql("CREATE TABLE other (id INT)")
+    for name, query in {"a": TOTALS, "b": "SELECT id FROM other", "c": "SELECT region FROM a"}.items():
+        orders.create_view(name, query, refresh="ON COMMIT")
+    orders.sql("INSERT INTO other VALUES (1)")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    assert [set(group) for group in played.step()] == [{"a", "c"}, {"b"}]
+    assert_all_fresh(orders)
+    orders.set("max_concurrent_refreshes", "1")
+    orders.sql("INSERT INTO other VALUES (2)")
+    orders.sql("INSERT INTO orders VALUES (4, 'eu', 1)")
+    assert len(played.step()) == 1
+    assert len(played.step()) == 1
+    assert played.step() == []
+    assert_all_fresh(orders)
+
+
+def test_what_is_more_important_goes_first(orders: penstock.Database, played: Played) -> None:
+    orders.set("max_concurrent_refreshes", "1")
+    for number in range(3):
+        orders.sql(f"CREATE TABLE t{number} (id INT)")
+        orders.create_view(f"v{number}", f"SELECT id FROM t{number}", refresh="ON COMMIT", priority=number)
+        orders.sql(f"INSERT INTO t{number} VALUES (1)")
+    assert [played.step() for _ in range(4)] == [[("v2",)], [("v1",)], [("v0",)], []]
+
+
+def test_a_users_error_is_not_tried_again_before_something_changes(
+    orders: penstock.Database, played: Played, clock: Clock
+) -> None:
+    orders.create_view("ratios", "SELECT id, 100 / amount AS r FROM orders", refresh="ON COMMIT")
+    orders.create_view("readers", "SELECT COUNT(*) AS n FROM ratios", refresh="ON COMMIT")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 0)")
+    played.step()
+    assert states(orders)["ratios"] == (State.ERROR, 1)
+    assert orders._catalog.states()["ratios"].kind == Fault.USER
+    assert next(v for v in orders.status() if v.name == "readers").held_back_by == ("ratios",)
+    clock.move(hours=5)
+    assert not any("ratios" in group for group in played.step()), "the same rows would fail again"
+    orders.sql("UPDATE orders SET amount = 5 WHERE id = 3")
+    played.step()
+    assert states(orders)["ratios"] == (State.ACTIVE, 0)
+    assert_fresh(orders, "ratios", "INCREMENTAL")
+
+
+def test_after_three_errors_a_view_is_suspended_until_it_is_resumed(orders: penstock.Database, played: Played) -> None:
+    orders.create_view("ratios", "SELECT id, 100 / amount AS r FROM orders", refresh="ON COMMIT")
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    for number in range(3):
+        orders.sql(f"INSERT INTO orders VALUES ({10 + number}, 'eu', 0)")
+        played.step()
+        assert_fresh(orders, "totals", "INCREMENTAL")
+    assert states(orders) == {"ratios": (State.SUSPENDED, 3), "totals": (State.ACTIVE, 0)}
+    orders.sql("DELETE FROM orders WHERE amount = 0")
+    assert played.step() == [("totals",)]
+    orders.sql("ALTER MATERIALIZED VIEW ratios RESUME")
+    assert states(orders)["ratios"] == (State.ACTIVE, 0)
+    assert played.step() == [("ratios",)]
+    assert_all_fresh(orders)
+
+
+def test_errors_of_views_that_are_refreshed_by_hand_are_not_counted(orders: penstock.Database) -> None:
+    orders.create_view("ratios", "SELECT id, 100 / amount AS r FROM orders")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 0)")
+    for _ in range(4):
+        with pytest.raises(penstock.RefreshError):
+            orders.refresh()
+    assert states(orders)["ratios"] == (State.ACTIVE, 0)
+
+
+WRITER = "import sys, pyarrow as pa, deltalake as d\nfor i in range(3): d.write_deltalake(sys.argv[1], pa.table({'id': pa.array([i + 50], pa.int32()), 'region': ['x'], 'amount': pa.array([1], pa.int32())}), mode='append')"  # noqa: E501
+
+
+def test_in_the_background_commits_of_this_and_of_other_processes_are_followed(orders: penstock.Database) -> None:
+    orders.set("poll_interval", "200 milliseconds")
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    heard: list[Finished] = []
+    with orders.run(background=True, tell=heard.append) as runner:
+        orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+        wait_for(lambda: not orders.status()[0].stale)
+        path = orders._catalog.world().tables["orders"].path
+        subprocess.run([sys.executable, "-c", WRITER, path], check=True)
+        wait_for(lambda: not orders.status()[0].stale and heard[-1].reports[0].name == "totals")
+        assert runner.running
+    assert not runner.running
+    assert_fresh(orders, "totals", "INCREMENTAL")
+    orders.sql("INSERT INTO orders VALUES (4, 'eu', 1)")
+    time.sleep(0.5)
+    assert orders.status()[0].stale, "nobody runs any more"
+
+
+def test_two_schedulers_share_the_work(orders: penstock.Database) -> None:
+    orders.set("poll_interval", "100 milliseconds")
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    heard: list[list[Finished]] = [[], []]
+    with orders.run(background=True, tell=heard[0].append), orders.run(background=True, tell=heard[1].append):
+        for number in range(12):
+            orders.sql(f"INSERT INTO orders VALUES ({number + 3}, 'eu', 1)")
+            time.sleep(0.05)
+        wait_for(lambda: not orders.status()[0].stale)
+    reports = [report for each in heard for finished in each for report in finished.reports]
+    assert not [report for report in reports if report.status == "FAILED"]
+    assert sum(report.rows_inserted > 0 for report in reports) <= 12, "no commit is taken twice"
+    assert_fresh(orders, "totals")
+
+
+def test_callbacks_fire_once_after_success_in_order(
+    orders: penstock.Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[tuple[str, object]] = []
+    forget = orders.on_commit(lambda commit: seen.append(("first", commit.operation)))
+    orders.on_commit(lambda commit: 1 // 0)
+    orders.on_commit(lambda commit: seen.append(("last", (commit.table, commit.version, commit.rows))))
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    assert seen == [("first", "INSERT"), ("last", ("orders", 2, 1))]
+    assert "a callback failed after INSERT on 'orders', which is committed" in caplog.text
+    with pytest.raises(penstock.PenstockError):
+        orders.sql("INSERT INTO orders VALUES ('no number', 'eu', 1)")
+    orders.sql("SELECT * FROM orders")
+    orders.sql("DELETE FROM orders WHERE id = 999")
+    assert len(seen) == 2
+    forget()
+    orders.sql("UPDATE orders SET amount = 7 WHERE id = 3")
+    orders.sql("DELETE FROM orders WHERE region = 'eu' AND amount = (SELECT MAX(amount) FROM orders)")
+    assert [who for who, _ in seen[2:]] == ["last", "last"]
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"it does not come to hold in {seconds} s; threads: {threading.enumerate()}"
+        time.sleep(0.05)
