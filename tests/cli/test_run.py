@@ -44,6 +44,11 @@ def running(warehouse: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
         process.wait()
 
 
+def once(warehouse: Path) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, "run", "-w", str(warehouse), "--once"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def insert(warehouse: Path, number: int) -> None:
     with penstock.connect(warehouse) as db:
         db.sql(f"INSERT INTO orders VALUES ({number}, 1)")
@@ -83,7 +88,7 @@ def test_lines_for_people_and_a_look_at_sighup(warehouse: Path) -> None:
         assert process.wait(30) == 0
 
 
-def test_once(warehouse: Path) -> None:
+def test_what_is_due_now(warehouse: Path) -> None:
     insert(warehouse, 2)
     done = subprocess.run(
         [*COMMAND, "run", "-w", str(warehouse), "--once"], capture_output=True, text=True, check=False

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
@@ -58,8 +58,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def played(orders: penstock.Database, clock: Clock) -> Iterator[Played]:
-    yield Played(orders, clock)
+def played(orders: penstock.Database, clock: Clock) -> Played:
+    return Played(orders, clock)
 
 
 def states(db: penstock.Database) -> dict[str, tuple[State, int]]:

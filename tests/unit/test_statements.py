@@ -233,7 +233,7 @@ def test_explain_create() -> None:
             "CREATE MATERIALIZED VIEW v SELECT 1",
             1,
             28,
-            "expected AS and a query, or a clause such as COMMENT, PARTITIONED BY, CLUSTER BY, TBLPROPERTIES or REFRESH",
+            "expected AS and a query, or a clause such as COMMENT",
         ),
         ("CREATE MATERIALIZED VIEW v AS", 1, 30, "expected a query"),
         ("CREATE MATERIALIZED\nVIEW 5 AS SELECT 1", 2, 6, "the name of the view"),

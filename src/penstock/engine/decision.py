@@ -92,8 +92,8 @@ class Decision:
         strict = [v.name for v in self._world.owners(node.name) if v.policy == Policy.INCREMENTAL_STRICT]
         if strict and reason in _OF_SOURCES:
             raise NotIncrementalError(
-                f"view {strict[0]!r} cannot be refreshed incrementally this time ({reason}: {_OF_SOURCES[reason]}), and "
-                f"its policy is INCREMENTAL STRICT. Recompute it once with REFRESH MATERIALIZED VIEW {strict[0]} FULL, "
+                f"view {strict[0]!r} cannot be refreshed incrementally this time ({reason}: {_OF_SOURCES[reason]}), "
+                f"and its policy is INCREMENTAL STRICT. Recompute it once with REFRESH MATERIALIZED VIEW {strict[0]} FULL, "
                 "or choose REFRESH POLICY INCREMENTAL.",
                 code=reason,
             )
