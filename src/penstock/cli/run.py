@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.output import cell, err, out, plain_table, print_json, say_hint
-from penstock.cli.show import ACTION_STYLES, STATUS_STYLES
+from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, time_cells
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.vocabulary import Action, Status
 
@@ -136,14 +135,11 @@ class _Display:
         self._last: deque[tuple[datetime, ViewReport]] = deque(maxlen=_SHOWN)
         self._lock = threading.Lock()
         self._refreshes = 0
-        self._changed = True
-        self._table: Table | None = None
 
     def hear(self, finished: Finished) -> None:
         with self._lock:
             self._refreshes += 1
             self._last.extend((finished.began, report) for report in _worth_telling(finished))
-            self._changed = True
 
     def during(self, runner: Runner) -> None:
         runner.start()
@@ -156,12 +152,12 @@ class _Display:
         table = plain_table("view", "refreshes", "state", "lag", "target", "behind")
         for view in self._database.status():
             if view.refreshes_itself:
-                state = Text("refreshing", style="cyan") if view.name.lower() in busy else Text(view.state_in_words())
+                refreshes, state, lag, target = time_cells(view)
+                if view.name.lower() in busy:
+                    state = Text("refreshing", style="cyan")
                 table.add_row(
-                    cell(view.name, "bold"), cell(view.refresh), state,
-                    cell(view.lag_in_words(), "red" if view.too_old else ""), cell(view.target_in_words()),
-                    cell(view.behind_in_words(), "yellow"),
-                )  # fmt: skip
+                    cell(view.name, "bold"), refreshes, state, lag, target, cell(view.behind_in_words(), "yellow")
+                )
         with self._lock:
             lines = [
                 Text.assemble(

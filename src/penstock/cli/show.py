@@ -15,7 +15,7 @@ from rich.tree import Tree
 
 from penstock.cli.output import cell, out, plain_table, print_json, print_table
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
-from penstock.vocabulary import Action, Policy, Status, Word
+from penstock.vocabulary import Action, Policy, State, Status, When, Word
 
 if TYPE_CHECKING:
     from penstock.catalog import HistoryRecord
@@ -128,7 +128,11 @@ def explain(
 
 
 def _status_table(views: Sequence[ViewStatus], now: datetime) -> Table:
-    table = plain_table("view", "reads", "maintained", "last refresh", "when", "data as of", "behind")
+    timed = any(view.refreshes_itself for view in views)
+    table = plain_table(
+        "view", "reads", "maintained", "last refresh", "when", "data as of", "behind",
+        *(("refreshes", "state", "lag", "target") if timed else ()),
+    )  # fmt: skip
     for view in views:
         how = Text("incrementally", style="green") if view.incremental else Text(f"full: {view.reason}", style="yellow")
         if view.policy not in (Policy.AUTO, Policy.FULL):
@@ -136,11 +140,22 @@ def _status_table(views: Sequence[ViewStatus], now: datetime) -> Table:
         table.add_row(
             cell(view.name, "bold"), cell(", ".join(view.reads)), how, _last_refresh(view),
             cell(_ago(view.last_refresh, now)), cell(view.data_time and _clock(view.data_time, now)),
-            cell(view.behind_in_words(), "yellow"),
+            cell(view.behind_in_words(), "yellow"), *(time_cells(view) if timed else ()),
         )  # fmt: skip
     # One word for all views is not cut where the terminal ends; a reason or a policy beside it may go on below.
     table.columns[2].no_wrap = all(view.incremental and view.policy == Policy.AUTO for view in views)
     return table
+
+
+def time_cells(view: ViewStatus) -> tuple[Text, Text, Text, Text]:
+    """When a view refreshes, how it stands, how old it is, and how old it may get."""
+    wrong = view.state not in (State.ACTIVE, State.INITIALIZING) or view.held_back_by
+    return (
+        cell(view.refresh if view.refresh != When.MANUAL or view.target_lag is None else "by its lag"),
+        cell(view.state_in_words(), "bold red" if wrong else ""),
+        cell(view.lag_in_words(), "red" if view.too_old else "green" if view.target_lag is not None else ""),
+        cell(view.target_in_words()),
+    )
 
 
 def _last_refresh(view: ViewStatus) -> Text:

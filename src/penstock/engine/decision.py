@@ -44,7 +44,7 @@ class Decision:
         since = {name: f.version for name, f in frontier.items() if f.direct}
 
         def step(action: Action, reason: Reason) -> Step:
-            if action == Action.REINITIALIZE:
+            if action == Action.REINITIALIZE and not recompute:
                 self.check_strict(node, reason)
             # A node that is left as it is needs no plan, and most nodes of a large graph are.
             return Step(
@@ -93,8 +93,8 @@ class Decision:
         if strict and reason in _OF_SOURCES:
             raise NotIncrementalError(
                 f"view {strict[0]!r} cannot be refreshed incrementally this time ({reason}: {_OF_SOURCES[reason]}), "
-                f"and its policy is INCREMENTAL STRICT. Recompute it once with REFRESH MATERIALIZED VIEW {strict[0]} FULL, "
-                "or choose REFRESH POLICY INCREMENTAL.",
+                "and its policy is INCREMENTAL STRICT. Recompute it once with "
+                f"REFRESH MATERIALIZED VIEW {strict[0]} FULL, or choose REFRESH POLICY INCREMENTAL.",
                 code=reason,
             )
 

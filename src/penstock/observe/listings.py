@@ -40,12 +40,14 @@ def tables(world: World) -> Listing:
 def views(statuses: Iterable[ViewStatus]) -> Listing:
     rows = [
         (v.name, v.refresh, v.policy, v.incremental, v.reason, v.last_action, v.last_status, v.last_refresh,
-         v.data_time, v.behind_in_words() or None, v.location)
+         v.data_time, v.behind_in_words() or None, v.location, v.state_in_words(), v.lag_in_words() or None,
+         v.target_in_words() or None)
         for v in statuses
     ]  # fmt: skip
     return Listing(
         "name STRING, refresh STRING, policy STRING, incremental BOOLEAN, reason STRING, last_action STRING, "
-        "last_status STRING, last_refresh TIMESTAMP, data_time TIMESTAMP, behind STRING, location STRING",
+        "last_status STRING, last_refresh TIMESTAMP, data_time TIMESTAMP, behind STRING, location STRING, "
+        "state STRING, lag STRING, target_lag STRING",
         rows,
     )
 
