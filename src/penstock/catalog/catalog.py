@@ -19,6 +19,7 @@ from penstock.catalog.connection import open_copy, open_engine, open_for_reading
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
+from penstock.catalog.pulse import Pulse
 from penstock.catalog.records import (
     AsOf,
     Fence,
@@ -55,9 +56,11 @@ class Catalog:
         self._refusal = refusal
         self._file = sqlite_file(url)
         self._engine, self._copy = open_for_reading(url) if refusal else (open_engine(url), None)
+        self._pulse = Pulse(self._engine)
         self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
 
     def close(self) -> None:
+        self._pulse.close()
         self._engine.dispose()
         if self._copy is not None:
             self._copy.cleanup()
@@ -102,6 +105,10 @@ class Catalog:
         return self._copy is not None
 
     # -- reading ------------------------------------------------------------------------------------------------------
+
+    def beat(self) -> object:
+        """A value that differs from the last one if the catalog may have changed since; for one who asks often."""
+        return self._pulse.beat()
 
     def world(self) -> World:
         """Everything that a plan needs, read at one moment."""

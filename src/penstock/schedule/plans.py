@@ -27,6 +27,10 @@ class Outlook:
     left_out: frozenset[str]
     """Views that are not to be refreshed, though their readers are: suspended, or waiting after an error."""
 
+    def quiet(self, now: datetime) -> bool:
+        """Whether it still holds at a later moment, if nothing else has changed."""
+        return not self.due and (self.next is None or now < self.next)
+
 
 def outlook(
     world: World,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
-from penstock.catalog import Catalog, World
+from penstock.catalog import Catalog, HistoryRecord, World
 from penstock.engine.consistency import together
 from penstock.engine.engine import Engine
 from penstock.engine.report import Report, ViewReport
@@ -56,6 +56,18 @@ class Tick:
     wait: float = 0.0
 
 
+@dataclass
+class _Seen:
+    """The catalog and the sources as they were at the last look, and what that meant."""
+
+    beat: object
+    world: World
+    last: Mapping[str, HistoryRecord]
+    saw: Mapping[str, HistoryRecord]
+    versions: Mapping[str, int | None] = field(default_factory=dict)
+    outlook: Outlook | None = None
+
+
 class Scheduler:
     """Refreshes what is due until it is told to stop. ``tell`` hears of every refresh, in the thread that made it."""
 
@@ -76,7 +88,7 @@ class Scheduler:
         self._busy: dict[Future[None], frozenset[str]] = {}
         self._begun: dict[str, datetime] = {}
         """When a view was last tried here: a view that another scheduler holds is not asked for in a tight loop."""
-        self._outlook: Outlook | None = None
+        self._seen: _Seen | None = None
         self._last_work = clock()
 
     # -- from outside -------------------------------------------------------------------------------------------------
@@ -152,13 +164,23 @@ class Scheduler:
         return tick
 
     def _look(self, now: datetime) -> tuple[World, Outlook]:
-        world = self._catalog.world()
-        versions = self._watch.look({key: table.path for key, table in world.tables.items()})
-        found = outlook(
-            world, self._catalog.last_refreshes(), self._catalog.last_refreshes(that_saw_sources=True), versions,
-            self._begun, now,
-        )  # fmt: skip
-        return world, found
+        """What is due. Where nothing was written and no moment has come, nothing is read: that costs a fraction of a
+        millisecond, and is what a scheduler does most of its life."""
+        beat = self._catalog.beat()
+        seen = self._seen
+        if seen is None or seen.beat != beat:
+            world, catalog = self._catalog.world(), self._catalog
+            seen = _Seen(beat, world, catalog.last_refreshes(), catalog.last_refreshes(that_saw_sources=True))
+        versions = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
+        quiet = (
+            seen is self._seen and versions == seen.versions and seen.outlook is not None and seen.outlook.quiet(now)
+        )
+        if not quiet:
+            seen.versions = versions
+            seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now)
+        self._seen = seen
+        assert seen.outlook is not None
+        return seen.world, seen.outlook
 
     def _wait(self, found: Outlook, now: datetime, world: World) -> float:
         """Seconds until the next look: at the next moment of a schedule, or of a poll if a view waits for commits."""
