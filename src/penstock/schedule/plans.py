@@ -12,7 +12,6 @@ from penstock.catalog.states import ACTIVE
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.lags import lags_of
 from penstock.schedule.due import Due, Plan, State, due, next_moment
-from penstock.vocabulary import When
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +21,6 @@ class Outlook:
     due: tuple[Due, ...]
     next: datetime | None
     """When something may be due next, if no source changes."""
-    polled: bool
-    """Whether some view waits for commits."""
     left_out: frozenset[str]
     """Views that are not to be refreshed, though their readers are: suspended, or waiting after an error."""
 
@@ -60,7 +57,6 @@ def outlook(
     return Outlook(
         due=tuple(one for one in found if one.key not in waiting),
         next=min(moments, default=None),
-        polled=any(plans[key].trigger.when == When.ON_COMMIT for key in scheduled),
         left_out=frozenset(waiting),
     )
 

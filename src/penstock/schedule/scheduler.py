@@ -27,7 +27,6 @@ from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
 from penstock.vocabulary import Status
 
-_LONGEST_SLEEP = 60.0
 _log = logging.getLogger("penstock.schedule")
 
 
@@ -172,10 +171,7 @@ class Scheduler:
             world, catalog = self._catalog.world(), self._catalog
             seen = _Seen(beat, world, catalog.last_refreshes(), catalog.last_refreshes(that_saw_sources=True))
         versions = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
-        quiet = (
-            seen is self._seen and versions == seen.versions and seen.outlook is not None and seen.outlook.quiet(now)
-        )
-        if not quiet:
+        if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
             seen.versions = versions
             seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now)
         self._seen = seen
@@ -183,12 +179,10 @@ class Scheduler:
         return seen.world, seen.outlook
 
     def _wait(self, found: Outlook, now: datetime, world: World) -> float:
-        """Seconds until the next look: at the next moment of a schedule, or of a poll if a view waits for commits."""
-        moments = [found.next] if found.next is not None else []
-        if found.polled:
-            moments.append(now + length_of(world.settings, "poll_interval"))
-        seconds = [(moment - now).total_seconds() for moment in moments]
-        return max(0.01, min([_LONGEST_SLEEP, *seconds]))
+        """Seconds until the next look: at the next moment of a schedule, or to poll, whichever is sooner."""
+        poll = length_of(world.settings, "poll_interval")
+        wait = poll if found.next is None else min(poll, found.next - now)
+        return max(0.01, wait.total_seconds())
 
     def _running(self) -> list[Future[None]]:
         with self._lock:
