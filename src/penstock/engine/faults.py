@@ -46,7 +46,7 @@ def fault_of(problem: BaseException | None) -> Fault:
     """
     >>> fault_of(QueryError("[DIVIDE_BY_ZERO] Division by zero.")), fault_of(QueryError("No space left on device"))
     ('USER', 'SYSTEM')
-    >>> fault_of(SourceError("there is no Delta table at '/t'")), fault_of(OSError(errno.ENOSPC, "full"))
+    >>> fault_of(SourceError("there is no Delta table at '/t'")), fault_of(OSError(28, "full"))
     ('SCHEMA', 'SYSTEM')
     """
     if problem is not None and problem.__cause__ is not None:

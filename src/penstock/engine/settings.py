@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Literal
 
 from penstock.errors import DefinitionError, nearest
 from penstock.frames.memory import memory
@@ -19,9 +20,8 @@ class Setting:
     default: str
     about: str
     choices: tuple[str, ...] = ()
-    """Without any, it is a length of time, of memory, or a number."""
-    memory: bool = False
-    number: bool = False
+    """Without any, it is what ``kind`` says."""
+    kind: Literal["time", "memory", "number"] = "time"
 
 
 SETTINGS = {
@@ -31,10 +31,10 @@ SETTINGS = {
     "lock_timeout": Setting("30 seconds", "how long a statement waits for another one that is changing the same views"),
     "min_target_lag": Setting("1 minute", "the lag of a view with TARGET LAG DOWNSTREAM that no view with a lag reads"),
     "poll_interval": Setting("1 second", "how often penstock run looks for commits of other writers"),
-    "max_concurrent_refreshes": Setting("2", "how many independent groups of views refresh side by side", number=True),
-    "max_consecutive_errors": Setting("3", "after how many errors in a row a view is suspended", number=True),
+    "max_concurrent_refreshes": Setting("2", "how many groups of views refresh side by side", kind="number"),
+    "max_consecutive_errors": Setting("3", "after how many errors in a row a view is suspended", kind="number"),
     "spark_idle_time": Setting("10 minutes", "after how long without work penstock run lets Java go"),
-    "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", memory=True),
+    "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", kind="memory"),
 }
 
 _UNITS = {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
@@ -101,13 +101,13 @@ def checked(name: str, value: str) -> tuple[str, str]:
     setting = SETTINGS.get(name.lower())
     if setting is None:
         raise DefinitionError(f"there is no setting {name!r}. {nearest(name, SETTINGS)}")
-    if setting.memory:
+    if setting.kind == "memory":
         if amount(value, memory()) is None:
             raise DefinitionError(
                 f"the setting {name!r} is an amount of memory such as '2 GB' or '10%', or 0, not {value!r}."
             )
         return name.lower(), value.lower()
-    if setting.number:
+    if setting.kind == "number":
         if not value.strip().isdigit() or int(value) < 1:
             raise DefinitionError(f"the setting {name!r} is a number from 1 on, not {value!r}.")
         return name.lower(), value.strip()

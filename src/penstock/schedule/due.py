@@ -71,14 +71,14 @@ class Due:
 
 
 def why_due(plan: Plan, state: State, now: datetime) -> Due | None:
-    """Whether a view is due by itself."""
+    """Whether a view is due by itself. A moment in the future, of a clock that was set back, counts as now."""
     if state.suspended or state.stuck or (state.not_before is not None and now < state.not_before):
         return None
     if plan.lag is not None:
         moment = moment_before(now, period(plan.lag))
-        if state.data_time is None or state.data_time < moment:
+        if state.data_time is None or min(state.data_time, now) < moment:
             return Due(plan.key, Why.LAG, moment)
-    begun = max(plan.since, state.begun) if state.begun is not None else plan.since
+    begun = min(now, max(plan.since, state.begun) if state.begun is not None else plan.since)
     length = timedelta(microseconds=plan.trigger.length or 0)
     match plan.trigger.when:
         case When.EVERY:
@@ -89,7 +89,7 @@ def why_due(plan: Plan, state: State, now: datetime) -> Due | None:
             moment = fired_before(plan.trigger.cron, plan.trigger.zone, now)
             return Due(plan.key, Why.CRON, moment) if begun < moment else None
         case When.ON_COMMIT:
-            rested = state.begun is None or now >= state.begun + length
+            rested = state.begun is None or now >= min(state.begun, now) + length
             return Due(plan.key, Why.COMMIT, now) if state.behind and rested else None
     return None
 
@@ -111,7 +111,7 @@ def next_moment(plan: Plan, state: State, now: datetime) -> datetime | None:
             assert plan.trigger.cron is not None
             found.append(fires_after(plan.trigger.cron, plan.trigger.zone, now))
         case When.ON_COMMIT if state.behind and state.begun is not None:
-            found.append(max(now, state.begun + length))
+            found.append(max(now, min(state.begun, now) + length))
     return min(found, default=None)
 
 

@@ -55,7 +55,7 @@ class Tick:
     wait: float = 0.0
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Seen:
     """The catalog and the sources as they were at the last look, and what that meant."""
 
@@ -169,7 +169,10 @@ class Scheduler:
         seen = self._seen
         if seen is None or seen.beat != beat:
             world, catalog = self._catalog.world(), self._catalog
-            seen = _Seen(beat, world, catalog.last_refreshes(), catalog.last_refreshes(that_saw_sources=True))
+            seen = _Seen(
+                beat=beat, world=world, last=catalog.last_refreshes(),
+                saw=catalog.last_refreshes(that_saw_sources=True),
+            )  # fmt: skip
         versions = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
         if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
             seen.versions = versions
