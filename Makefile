@@ -28,12 +28,12 @@ CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py change_reading.
     settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
 
 test: java install lint ## check the code, then run every test
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT)
 	$(BIN)/python tests/operators_page.py check
 
 test-long: java install ## run the variations of tests that make test leaves out
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m long
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m long
 
 test-connect: java install ## run the tests of views over a Spark Connect server
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT_ALL)

@@ -35,9 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
-# What counts is how much is done in all, not how long a pause lasts; and of what a Java would do to make its own code
-# faster, half would be for code that hardly runs again.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+# What counts is how much is done in all, not how long a pause lasts.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
 
 
 @pytest.fixture(scope="session")

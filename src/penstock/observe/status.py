@@ -55,7 +55,7 @@ class ViewStatus:
     """How old the view may get."""
     lag_from: str | None = None
     """Whose word the target is: the view's own, or that of the reader that DOWNSTREAM comes from; else a setting's."""
-    lag: timedelta | None = None
+    lag: timedelta | None = field(default=None, compare=False)
     """How old it is: the time since the refresh began that saw its sources last."""
     held_back_by: tuple[str, ...] = ()
     """Views that it reads, directly or not, which do not advance: suspended, or in error."""
