@@ -262,11 +262,6 @@ class Catalog:
             rows = connection.execute(select(t.leases.c.node).where(t.leases.c.expires_at > datetime.now(timezone.utc)))
             return set(rows.scalars())
 
-    def states(self) -> dict[str, ViewState]:
-        """How views stand that are refreshed by themselves; who is not there is ACTIVE."""
-        with self.transaction(writes=False) as connection:
-            return read_states(connection)
-
     def set_state(self, key: str, state: ViewState) -> None:
         with self.transaction(writes=True) as connection:
             write_state(connection, key, state)

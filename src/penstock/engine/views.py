@@ -14,6 +14,7 @@ from penstock.catalog.records import LATE, late_names
 from penstock.catalog.states import ACTIVE, SUSPENDED
 from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
+from penstock.engine.faults import after_success
 from penstock.engine.options import choice, policy_of
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
@@ -57,7 +58,12 @@ class Views:
         ``settings``: what the query is meant under, if not under the session's own.
         """
         what = f"the views that {statement.name!r} reads"
-        return attempts(lambda also: self._created(statement, settings, also), what)
+        report = attempts(lambda also: self._created(statement, settings, also), what)
+        key = statement.name.lower()
+        failed = self._work.catalog.world().states.get(key) if statement.or_replace else None
+        if failed is not None:  # what the old query did wrong is not held against the new one
+            self._work.catalog.set_state(key, after_success(failed))
+        return report
 
     def _created(self, statement: CreateView, settings: Settings | None, also: Collection[str]) -> Report | None:
         """One attempt; ``Outdated`` if what the view was planned on has changed until the leases were there."""

@@ -25,7 +25,6 @@ from penstock.errors import PenstockError, RefreshError
 from penstock.schedule.due import Due
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
-from penstock.vocabulary import Status
 
 _log = logging.getLogger("penstock.schedule")
 
@@ -41,10 +40,6 @@ class Finished:
     """What went wrong before any view was reached."""
     began: datetime
     seconds: float
-
-    @property
-    def failed(self) -> bool:
-        return self.error is not None or any(report.status == Status.FAILED for report in self.reports)
 
 
 @dataclass(kw_only=True)
@@ -198,8 +193,7 @@ class Scheduler:
 
     def _refresh(self, group: tuple[Due, ...], left_out: Collection[str]) -> None:
         began = self._clock()
-        reports: Iterable[ViewReport] = ()
-        epoch, error = None, None
+        error = None
         try:
             report: Report | Mapping[str, ViewReport] = self._engine().refresh(
                 [one.key for one in group], leave=left_out
@@ -211,12 +205,12 @@ class Scheduler:
         except Exception as problem:  # a scheduler outlives whatever goes wrong with one view
             _log.exception("refreshing %s failed", ", ".join(one.key for one in group))
             report, error = {}, f"{type(problem).__name__}: {problem}"
-        reports, epoch = report.values(), getattr(report, "epoch", None)
-        seconds = (self._clock() - began).total_seconds()
+        finished = Finished(
+            due=group, reports=tuple(report.values()), epoch=getattr(report, "epoch", None), error=error, began=began,
+            seconds=(self._clock() - began).total_seconds(),
+        )  # fmt: skip
         try:
-            self._tell(
-                Finished(due=group, reports=tuple(reports), epoch=epoch, error=error, began=began, seconds=seconds)
-            )
+            self._tell(finished)
         except Exception:
             _log.exception("telling of a refresh failed")
 
