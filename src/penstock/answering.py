@@ -11,14 +11,23 @@ from penstock.engine.options import plain_name
 from penstock.engine.report import counted
 from penstock.errors import NotSupportedError
 from penstock.sql import statements as s
+from penstock.sql.names import OWN
 from penstock.storage.log_listing import newest_version
+from penstock.vocabulary import Action
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from penstock.catalog import World
+    from penstock.engine.here import Found
     from penstock.engine.report import Report
+    from penstock.observe.showing import Showing
     from penstock.storage.vacuum import Freed
     from penstock.warehouse import Warehouse
+
+
+_NEEDS_SPARK = (s.TableStatement, s.ExplainView, s.ExplainCreate, s.ExplainQuery)
+"""Statements that only read, but not what the catalog knows."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,41 @@ class Answering:
         from penstock.engine.snapshots import run_past
 
         spark = self.at.spark.session()
-        return run_past(spark, self.at.catalog, text, lambda world, key: newest(spark, world, key))
+
+        def current(world: World, key: str) -> DataFrame:
+            return self._own(key) if key.startswith(OWN) else newest(spark, world, key)
+
+        return run_past(spark, self.at.catalog, text, current)
+
+    def table(self, name: str) -> DataFrame:
+        """A view's rows at the published epoch, a table's newest, or what tells of Penstock itself."""
+        from penstock.engine.relations import known, newest
+
+        world = self.at.catalog.world()
+        key = known(world, name)
+        return self._own(key) if key.startswith(OWN) else newest(self.at.spark.session(), world, key)
+
+    def _own(self, name: str) -> DataFrame:
+        from penstock.engine.relations import as_frame
+        from penstock.observe.own_tables import own_table
+
+        listing = own_table(self.at.catalog, name)
+        return as_frame(self.at.spark.session(), listing.ddl, listing.rows)
+
+    def read_here(self, text: str) -> Found | None:
+        """The rows of a query, SHOW or DESCRIBE, if it needs no Spark."""
+        from penstock.engine.here import Found, read
+        from penstock.frames.arrow.frame import ArrowFrame
+        from penstock.observe.own_tables import own_table
+        from penstock.sql.parser import parse
+
+        statement = parse(text)
+        if isinstance(statement, s.Query):
+            return read(text, self.at.catalog.world(), self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
+        if not statement.only_reads or isinstance(statement, _NEEDS_SPARK):
+            return None
+        names, rows = self._showing().listing(statement, self.at.catalog.world()).arrow()
+        return Found(names, ArrowFrame.of(self.at.spark, rows))
 
     def _table(self, statement: s.CreateTable | s.DropTable | s.SetWatermark | s.AdvanceWatermark) -> str:
         """What is done to a table as a whole."""
@@ -86,8 +129,9 @@ class Answering:
                 created = self.at.tables.create(statement)
                 return f"table {statement.name} {'created' if created else 'exists already'}"
             case s.DropTable():
-                dropped = self.at.tables.drop(statement.name, if_exists=statement.if_exists)
-                return f"table {statement.name} {'dropped' if dropped else 'does not exist'}"
+                gone = self.at.tables.drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
+                also = f", and with it {', '.join(gone[1:])}" if gone[1:] else ""
+                return f"table {statement.name} dropped{also}" if gone else f"table {statement.name} does not exist"
             case s.SetWatermark():
                 self.at.tables.set_watermark(statement.name, statement.watermark)
                 return f"watermark of {statement.name} {'set' if statement.watermark else 'dropped'}"
@@ -139,7 +183,10 @@ class Answering:
             state = "created without rows" if not statement.initialize else "exists already"
             return Done(f"materialized view {statement.name} {state}")
         remark = views.remark(statement.name.lower())
-        said = f"materialized view {statement.name} created: {counted(report[statement.name].rows_inserted)}"
+        filled = report[statement.name]
+        said = f"materialized view {statement.name} created: {counted(filled.rows_inserted)}"
+        if filled.action in (Action.NO_DATA, Action.INCREMENTAL):
+            said = f"materialized view {statement.name} replaced; the query means the same, so its rows are kept"
         return Done(f"{said}. {remark}" if remark else said, report=report)
 
     def _checkpoint(self, statement: s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint) -> str:
@@ -156,10 +203,12 @@ class Answering:
 
     def _show(self, statement: s.Statement) -> DataFrame:
         """SHOW, DESCRIBE and EXPLAIN."""
+        return self._showing().show(statement)
+
+    def _showing(self) -> Showing:
         from penstock.observe.showing import Showing
 
-        showing = Showing(self.at.catalog, self.at.spark.session, self.at.engine.views.define, self._query)
-        return showing.show(statement)
+        return Showing(self.at.catalog, self.at.spark, self.at.engine.views.define, self._query)
 
 
 def _refreshed(name: str, report: Report) -> Done:

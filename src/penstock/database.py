@@ -15,9 +15,12 @@ from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.engine.options import choice, emission, lag_of, length, patience, plain_name, policy_of
 from penstock.errors import NotSupportedError
+from penstock.observe.alerting import current_alerts
 from penstock.observe.explain import Explanation
 from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
+from penstock.observe.statistics import ViewStatistics
+from penstock.observe.statistics import statistics as view_statistics
 from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
 from penstock.sql import statements as s
@@ -109,21 +112,14 @@ class Database:
         return Answering(self._at).answer(statement)
 
     def read_here(self, text: str) -> Found | None:
-        """The rows of a query, if it needs no Spark; for whoever wants rows and no DataFrame."""
-        from penstock.engine.here import read
-
+        """The rows of a query or of SHOW, if it needs no Spark; for whoever wants rows and no DataFrame."""
         self._at.check_open()
-        return read(text, self._catalog.world(), self._at.spark)
+        return Answering(self._at).read_here(text)
 
     def table(self, name: str, epoch: int | None = None) -> DataFrame:
         """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
-        from penstock.engine.relations import newest
-
         self._at.check_open()
-        if epoch is not None:
-            return self.snapshot(epoch).table(name)
-        world = self._catalog.world()
-        return newest(self.spark, world, world.resolve(name))
+        return Answering(self._at).table(name) if epoch is None else self.snapshot(epoch).table(name)
 
     def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""
@@ -153,7 +149,13 @@ class Database:
     def alerts(self, name: str | None = None) -> list[Alert]:
         """What somebody should know of, of one view or of all: first what goes on, then what is over."""
         self._at.check_open()
-        return self._catalog.alerts(self._catalog.world().view_key(name) if name is not None else None)
+        return current_alerts(self._catalog, self._catalog.world().view_key(name) if name is not None else None)
+
+    def statistics(self) -> dict[str, ViewStatistics]:
+        """What the refreshes of each view came to, as far back as the history goes; by the view's name."""
+        self._at.check_open()
+        world = self._catalog.world()
+        return {world.display_name(key): found for key, found in view_statistics(self._catalog).items()}
 
     def verify(self, *names: str, sample: float | None = None) -> list[Verification]:
         """Compare views (all without names) with their queries, on the versions that they were computed from.
@@ -282,6 +284,14 @@ class Database:
         """
         self._at.check_open()
         return self._at.committed.add(callback)
+
+    def on_alert(self, callback: Callable[[Alert], object]) -> Callable[[], None]:
+        """Have a function called with each alert that is raised here, and again when it is cleared.
+
+        What it raises is logged, and stops nothing. Gives a function that takes it back.
+        """
+        self._at.check_open()
+        return self._at.alerting.callbacks.add(callback)
 
     def run(self, *, background: bool = False, tell: Callable[[Finished], None] | None = None) -> Runner:
         """Keep the views fresh that say when they refresh, until ``stop`` (or Ctrl-C).

@@ -81,6 +81,25 @@ class State(Word):
     ERROR = "ERROR"
 
 
+class AlertKind(Word):
+    """What somebody should know of."""
+
+    STATE_MISMATCH = "state_mismatch"
+    """A view's stored rows did not fit its inputs."""
+    LAG_EXCEEDED = "lag_exceeded"
+    """A view is older than twice what it may get."""
+    AUTO_SUSPENDED = "auto_suspended"
+    """A view has failed too often in a row."""
+    REINITIALIZE_NEEDED = "reinitialize_needed"
+    """What became of a source cannot be followed: the view was filled anew, or waits for a person."""
+    CHANGE_BACKLOG = "change_backlog"
+    """More commits wait to be read than should."""
+    UPSTREAM_FAILED = "upstream_failed"
+    """A view waits for another one that failed."""
+    FELL_BACK_TO_FULL = "fell_back_to_full"
+    """A view that can be maintained was recomputed."""
+
+
 class Strategy(Word):
     """How a change was applied to a node's table."""
 

@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog
 from penstock.catalog.connection import refusal
-from penstock.engine.callbacks import Callbacks
+from penstock.engine.callbacks import Callbacks, Committed
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
 from penstock.storage.locations import local_path
+from penstock.telling import Telling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,8 +49,10 @@ class Warehouse:
             self.catalog.settle_at(self.path)
         self.progress = Said(progress)
         self.closed = False
-        self.committed = Callbacks()
+        self.committed: Callbacks[Committed] = Callbacks()
         """Who is told of commits to tables that were made here."""
+        self.alerting = Telling(self.path, self.catalog.world)
+        self.catalog.alerted = self.alerting
         self._given_spark = spark
 
     def check_open(self, *, to_change: bool = False) -> None:
@@ -80,7 +83,8 @@ class Warehouse:
     def tables(self) -> SourceTables:
         from penstock.engine.source_tables import SourceTables
 
-        return SourceTables(self.spark, self.catalog, self.engine.locate, self.engine.tell)
+        engine = self.engine
+        return SourceTables(self.spark, self.catalog, engine.locate, engine.tell, engine.leave_unused)
 
     def close(self) -> None:
         """An embedded Spark stops with the last warehouse that uses it."""
@@ -89,4 +93,5 @@ class Warehouse:
         self.closed = True
         if "_spark" in self.__dict__:  # somebody has asked for it
             self._spark.close()
+        self.alerting.close()
         self.catalog.close()

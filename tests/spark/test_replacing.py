@@ -120,6 +120,80 @@ def test_a_replacement_that_fails_changes_nothing(t: penstock.Database) -> None:
     assert_fresh(t, "v", "INCREMENTAL")
 
 
+# -- what is kept -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "SELECT k, COUNT(*) AS n FROM t GROUP BY k REFRESH EVERY 5 MINUTES COMMENT 'how many'",
+        "select  k,count(*) as n -- the same in other words\n from t group by k TARGET LAG '1 minute' PRIORITY 3",
+        "SELECT k, COUNT(*) AS n FROM t GROUP BY k REFRESH POLICY INCREMENTAL",
+    ],
+)
+def test_an_equal_plan_is_no_rebuild(t: penstock.Database, definition: str) -> None:
+    t.create_view("w", "SELECT SUM(n) AS s FROM v")
+    before, made = by_path(t, "v", "k", "n"), t._catalog.world()
+    done = t.sql(f"{REPLACE} v AS {definition}")
+    assert "its rows are kept" in str(done)
+    after = t._catalog.world()
+    assert after.nodes["v"].version == made.nodes["v"].version, "not a commit"
+    assert after.views["v"].created_at == made.views["v"].created_at
+    assert after.views["v"] != made.views["v"], "the rest is taken in place"
+    assert before == by_path(t, "v", "k", "n")
+    t.sql("INSERT INTO t VALUES (1, NULL)")
+    assert t.sql(f"{REPLACE} v AS {definition}").report["v"].action == "INCREMENTAL", "and it is fresh"
+    t.refresh()
+    assert_all_fresh(t)
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "SELECT k, COUNT(at) AS n FROM t GROUP BY k",
+        "SELECT k, CAST(COUNT(*) AS INT) AS n FROM t GROUP BY k",
+        "SELECT k, COUNT(*) AS m FROM t GROUP BY k",
+        "SELECT k, COUNT(*) AS n FROM t GROUP BY k REFRESH POLICY FULL",
+        "SELECT k, COUNT(*) AS n FROM t GROUP BY k CLUSTER BY (k)",
+        "SELECT k, COUNT(*) AS n FROM t WHERE k IS NOT NULL GROUP BY k",
+    ],
+)
+def test_another_plan_is_a_rebuild(t: penstock.Database, definition: str) -> None:
+    done = t.sql(f"{REPLACE} v AS {definition}")
+    assert "its rows are kept" not in str(done)
+    assert_fresh(t, "v", "FULL")
+    t.sql("INSERT INTO t VALUES (2, NULL)")
+    t.refresh()
+    assert_all_fresh(t)
+
+
+def test_a_source_that_was_replaced_meanwhile_is_noticed(t: penstock.Database) -> None:
+    t.sql("DELETE FROM t WHERE k = 2")
+    path = t._catalog.world().tables["t"].path
+    t.spark.sql(f"CREATE OR REPLACE TABLE delta.`{path}` (k INT, at TIMESTAMP_NTZ) USING delta")
+    t.sql(f"{REPLACE} v AS SELECT k, COUNT(*) AS n FROM t GROUP BY k REFRESH ON COMMIT")
+    assert_fresh(t, "v")
+    assert rows(t.table("v")) == []
+
+
+# -- tables that go with their readers --------------------------------------------------------------------------------
+
+
+def test_drop_table_cascade(t: penstock.Database) -> None:
+    t.create_view("w", "SELECT SUM(n) AS s FROM v")
+    t.sql("CREATE TABLE other (k INT)")
+    t.create_view("u", "SELECT * FROM other")
+    for statement in ("DROP TABLE t", "DROP TABLE t RESTRICT"):
+        with pytest.raises(penstock.DependencyError, match=r"'v' reads it.*DROP TABLE .. CASCADE"):
+            t.sql(statement)
+    assert str(t.sql("DROP TABLE t CASCADE")) == "table t dropped, and with it v, w"
+    assert [view.name for view in t.status()] == ["u"]
+    assert str(t.sql("DROP TABLE IF EXISTS t CASCADE")) == "table t does not exist"
+    t.sql("CREATE TABLE t (k INT, at TIMESTAMP_NTZ)")
+    t.create_view("v", "SELECT k FROM t")
+    assert_all_fresh(t)
+
+
 # -- readers that are planned again -----------------------------------------------------------------------------------
 
 

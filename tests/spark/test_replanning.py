@@ -93,12 +93,22 @@ def test_columns_that_a_view_does_not_use_are_no_matter(t: penstock.Database, ch
 
 def test_all_columns_are_those_that_there_were(t: penstock.Database) -> None:
     t.create_view("v", "SELECT * FROM t")
+    t.create_view("w", "SELECT k FROM t")
     t.sql("ALTER TABLE t ADD COLUMN c INT")
+    t.sql("INSERT INTO t VALUES (2, 3, 3, 3)")
+    report = t.refresh()
+    assert report["v"].action == report["w"].action == "INCREMENTAL"
+    assert "columns that came later are not in its SELECT *: c of t. CREATE OR REPLACE" in str(report["v"])
+    assert report["w"].remark is None
+    assert any("c of t" in sentence for sentence in t.explain("v").advice)
     t.sql("ALTER TABLE t ALTER COLUMN b TYPE BIGINT")
     t.sql("INSERT INTO t VALUES (3, 3, 3, 3)")
     assert t.refresh()["v"].action == "REINITIALIZE"
     assert t.table("v").columns == ["k", "a", "b"]
-    assert rows(t.table("v")) == [(1, 1, 1), (2, 2, 2), (2, 3, 3), (3, 3, 3)]
+    assert rows(t.table("v")) == [(1, 1, 1), (2, 2, 2), (2, 3, 3), (2, 3, 3), (3, 3, 3)]
+    t.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT * FROM t")
+    assert t.table("v").columns == ["k", "a", "b", "c"]
+    assert t.refresh()["v"].remark is None
 
 
 @pytest.mark.parametrize("change", varied(["DROP COLUMN a", "RENAME COLUMN a TO c"], often=["RENAME COLUMN a TO c"]))

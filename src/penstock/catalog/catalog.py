@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
 from penstock.catalog import tables as t
-from penstock.catalog.alerts import Alert
+from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episodes
 from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
@@ -22,6 +22,7 @@ from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nod
 from penstock.catalog.pulse import Pulse
 from penstock.catalog.records import (
     AsOf,
+    EpochRecord,
     Fence,
     Frontier,
     HistoryRecord,
@@ -30,17 +31,19 @@ from penstock.catalog.records import (
     NodeRecord,
     PastWork,
     Publication,
+    Refreshing,
     Seen,
     TableRecord,
     ViewRecord,
     World,
 )
 from penstock.catalog.states import ViewState, read_states, write_state
+from penstock.catalog.tables import utc
 from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
 from penstock.sql.times import in_utc
-from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, Word
+from penstock.vocabulary import Action, AlertKind, Policy, Reason, Status, Strategy, Word
 
 _LOCATION = "location"
 """Kept beside the settings: where the warehouse is that has the catalog in it."""
@@ -57,7 +60,13 @@ class Catalog:
         self._file = sqlite_file(url)
         self._engine, self._copy = open_for_reading(url) if refusal else (open_engine(url), None)
         self._pulse = Pulse(self._engine)
+        self.alerted: Callable[[Alert], None] = lambda alert: None
+        """Who is told of each alert that was raised or cleared here, when it is written."""
         self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
+
+    @property
+    def read_only(self) -> bool:
+        return self._refusal is not None
 
     def close(self) -> None:
         self._pulse.close()
@@ -137,6 +146,29 @@ class Catalog:
             for action, strategy, seconds, details in rows
         ]
 
+    def refreshes(self) -> list[Refreshing]:
+        """All that the history has, in the order in which it was recorded."""
+        columns = [t.history.c[name] for name in Refreshing._fields]
+        with self.transaction(writes=False) as connection:
+            rows = connection.execute(select(*columns).order_by(t.history.c.id)).all()
+        return [
+            Refreshing(*row)._replace(status=Status.recorded(row.status), action=Action.recorded(row.action),
+                                      started_at=utc(row.started_at))
+            for row in rows
+        ]  # fmt: skip
+
+    def epochs(self) -> list[EpochRecord]:
+        """What was published, newest first."""
+        read: dict[int, dict[str, int]] = {}
+        with self.transaction(writes=False) as connection:
+            for row in connection.execute(select(t.source_versions)).mappings():
+                read.setdefault(row["epoch"], {})[row["source"]] = row["version"]
+            shown = select(t.epochs).where(t.epochs.c.published_at.is_not(None)).order_by(t.epochs.c.id.desc())
+            return [
+                EpochRecord(row["id"], utc(row["published_at"]), row["restored"], read.get(row["id"], {}))
+                for row in connection.execute(shown).mappings()
+            ]
+
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""
         newest = select(func.max(t.history.c.id)).group_by(t.history.c.view)
@@ -207,8 +239,13 @@ class Catalog:
         if view is not None:
             query = query.where(t.alerts.c.view == view)
         with self.transaction(writes=False) as connection:
-            found = [_alert(row) for row in connection.execute(query).mappings()]
+            found = [alert_of(row) for row in connection.execute(query).mappings()]
         return sorted(found, key=lambda alert: alert.cleared_at is not None)
+
+    def open_alerts(self) -> set[Episode]:
+        """Which alerts go on."""
+        with self.transaction(writes=False) as connection:
+            return open_episodes(connection)
 
     # -- tables and views ---------------------------------------------------------------------------------------------
 
@@ -227,16 +264,18 @@ class Catalog:
                 )
             )
 
-    def drop_table(self, key: str, fence: Fence | None = None) -> None:
+    def drop_table(self, key: str, fence: Fence | None = None, with_views: Collection[str] = ()) -> None:
         with self.transaction(writes=True) as connection:
             check_fence(connection, fence)
             world = read_world(connection)
-            readers = [world.views[r].name for r in world.views_graph().readers(key)]
+            readers = [world.views[r].name for r in world.views_graph().readers(key) if r not in with_views]
             if readers:
                 raise DependencyError(
                     f"table {world.display_name(key)!r} cannot be dropped: {_listed(readers)} {_read(readers)} it. "
-                    f"Drop the {'view' if len(readers) == 1 else 'views'} first."
+                    f"Drop the {'view' if len(readers) == 1 else 'views'} first, or use DROP TABLE .. CASCADE."
                 )
+            if with_views:
+                _drop_views(connection, with_views)
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
 
@@ -262,9 +301,15 @@ class Catalog:
             rows = connection.execute(select(t.leases.c.node).where(t.leases.c.expires_at > datetime.now(timezone.utc)))
             return set(rows.scalars())
 
-    def set_state(self, key: str, state: ViewState) -> None:
+    def set_state(self, key: str, state: ViewState, suspended_because: str | None = None) -> None:
+        """``suspended_because``: what went wrong, where it is not a person who suspends the view."""
+        episode = (key, AlertKind.AUTO_SUSPENDED)
+        raised = {} if suspended_because is None else {episode: suspended_because}
         with self.transaction(writes=True) as connection:
             write_state(connection, key, state)
+            over = [] if state.suspended else [episode]
+            alerts = change(connection, raised, over, _newest_epoch(connection), now())
+        self._tell(alerts)
 
     def set_details(self, details: Mapping[str, NodeDetails], fence: Fence) -> None:
         """Change what is noted with nodes; whoever does has leases on them."""
@@ -296,11 +341,7 @@ class Catalog:
     def drop_views(self, keys: Iterable[str], fence: Fence | None = None) -> None:
         with self.transaction(writes=True) as connection:
             check_fence(connection, fence)
-            wanted = list(keys)
-            connection.execute(delete(t.views).where(t.views.c.key.in_(wanted)))
-            connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(wanted)))
-            connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(wanted)))
-            drop_unused_nodes(connection)
+            _drop_views(connection, list(keys))
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -310,12 +351,32 @@ class Catalog:
         It is refused, and nothing changes, if a lease behind the ``fence`` has another owner by now.
         """
         with self.transaction(writes=True) as connection:
-            return publish(connection, publication, fence)
+            epoch, alerts = publish(connection, publication, fence)
+        self._tell(alerts)
+        return epoch
 
     def record(self, history: Iterable[HistoryRecord]) -> None:
         """History of refreshes that had nothing to publish."""
         with self.transaction(writes=True) as connection:
-            remember(connection, history)
+            alerts = remember(connection, history)
+        self._tell(alerts)
+
+    def change_alerts(self, raised: Mapping[Episode, str], over: Collection[Episode]) -> None:
+        """Raise what does not go on already, and clear what is over."""
+        with self.transaction(writes=True) as connection:
+            alerts = change(connection, raised, over, _newest_epoch(connection), now())
+        self._tell(alerts)
+
+    def _tell(self, alerts: Iterable[Alert]) -> None:
+        for alert in alerts:
+            self.alerted(alert)
+
+
+def _drop_views(connection: Connection, keys: Collection[str]) -> None:
+    connection.execute(delete(t.views).where(t.views.c.key.in_(keys)))
+    connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(keys)))
+    connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(keys)))
+    drop_unused_nodes(connection)
 
 
 def read_world(connection: Connection) -> World:
@@ -355,7 +416,6 @@ def read_world(connection: Connection) -> World:
     for row in connection.execute(select(t.frontiers)).mappings():
         frontier = Frontier(row["version"], row["table_id"], row["direct"], row["fingerprint"])
         frontiers.setdefault(row["node"], {})[row["relation"]] = frontier
-    epoch = connection.execute(select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))).scalar()
     settings = {row.name: row.value for row in connection.execute(select(t.settings)) if row.name != "schema_version"}
     newest = select(t.watermarks.c.relation, func.max(t.watermarks.c.epoch).label("epoch"))
     last = newest.group_by(t.watermarks.c.relation).subquery()
@@ -367,11 +427,16 @@ def read_world(connection: Connection) -> World:
         views=views,
         nodes=nodes,
         frontiers=frontiers,
-        epoch=epoch or 0,
+        epoch=_newest_epoch(connection),
         settings=settings,
         watermarks=watermarks,
         states=read_states(connection),
     )
+
+
+def _newest_epoch(connection: Connection) -> int:
+    newest = select(func.max(t.epochs.c.id)).where(t.epochs.c.published_at.is_not(None))
+    return connection.execute(newest).scalar() or 0
 
 
 def _watermark(kept: dict[str, Any] | None) -> dict[str, Any]:
@@ -392,17 +457,6 @@ def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
     query = select(t.source_versions).where(t.source_versions.c.epoch <= epoch).order_by(t.source_versions.c.epoch)
     last = {row["source"]: row for row in connection.execute(query).mappings()}
     return {key: Identity(row["table_id"], row["fingerprint"]) for key, row in last.items() if row["table_id"]}
-
-
-def utc(time: datetime) -> datetime:
-    """SQLite keeps no zone; what is written is UTC."""
-    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
-
-
-def _alert(row: object) -> Alert:
-    fields = dict(row)  # type: ignore[call-overload]
-    times = {key: utc(fields[key]) for key in ("raised_at", "cleared_at") if fields[key] is not None}
-    return Alert(**{**fields, **times})
 
 
 def _history(row: object) -> HistoryRecord:

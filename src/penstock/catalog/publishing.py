@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from penstock.catalog import tables as t
-from penstock.catalog.alerts import settle
+from penstock.catalog.alerts import Alert, settle
 from penstock.catalog.records import (
     Definition,
     Fence,
@@ -29,8 +29,8 @@ from penstock.catalog.records import (
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
 
 
-def publish(connection: Connection, publication: Publication, fence: Fence | None) -> int:
-    """Publish as the next epoch; gives its number."""
+def publish(connection: Connection, publication: Publication, fence: Fence | None) -> tuple[int, list[Alert]]:
+    """Publish as the next epoch; gives its number, and the alerts that have changed."""
     check_fence(connection, fence)
     for definition in publication.definitions:
         _check_reads(connection, definition, publication.definitions)
@@ -50,10 +50,10 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
         mark = _not_back(_newest_mark(connection, relation), mark)
         seen = asdict(mark.seen) if mark.seen else None
         connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
-    remember(connection, [replace(record, epoch=epoch) for record in publication.history])
+    alerts = remember(connection, [replace(record, epoch=epoch) for record in publication.history])
     if publication.definitions:
         drop_unused_nodes(connection)
-    return epoch
+    return epoch, alerts
 
 
 def _put_versions(connection: Connection, epoch: int, versions: Mapping[str, int]) -> None:
@@ -78,12 +78,13 @@ def _put_frontiers(connection: Connection, frontiers: Mapping[str, Mapping[str, 
         connection.execute(insert(t.frontiers), rows)
 
 
-def remember(connection: Connection, history: Iterable[HistoryRecord]) -> None:
-    """Keep what refreshes did, and the alerts that come of it."""
+def remember(connection: Connection, history: Iterable[HistoryRecord]) -> list[Alert]:
+    """Keep what refreshes did, and the alerts that come of it; gives those that have changed."""
     done = list(history)
-    if done:
-        connection.execute(insert(t.history), [vars(record) for record in done])
-        settle(connection, done, datetime.now(timezone.utc))
+    if not done:
+        return []
+    connection.execute(insert(t.history), [vars(record) for record in done])
+    return settle(connection, done, datetime.now(timezone.utc))
 
 
 def check_fence(connection: Connection, fence: Fence | None) -> None:

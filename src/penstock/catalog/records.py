@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.states import ViewState
-from penstock.errors import AlreadyExistsError, NotFoundError, nearest
+from penstock.errors import AlreadyExistsError, NotFoundError, NotSupportedError, nearest
 from penstock.graph import Dag
+from penstock.sql.names import OWN
 from penstock.sql.statements import USUAL, Options, Watermark
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
@@ -165,6 +166,29 @@ class PastWork(NamedTuple):
     details: Mapping[str, Any]
 
 
+class Refreshing(NamedTuple):
+    """What of a history record is counted."""
+
+    view: str
+    status: Status
+    action: Action
+    seconds: float
+    rows_inserted: int
+    rows_deleted: int
+    started_at: datetime
+
+
+class EpochRecord(NamedTuple):
+    """A published epoch."""
+
+    id: int
+    published_at: datetime
+    restored: int | None
+    """The epoch that it went back to, if it did."""
+    sources: Mapping[str, int]
+    """The versions of the tables that were read for it, as far as they are kept."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """The catalog at one moment."""
@@ -246,6 +270,11 @@ class World:
         """The key of a table or view, or of a view's late rows."""
         self._check_no_path(name)
         key = name.lower()
+        if key.startswith(OWN):
+            raise NotSupportedError(
+                f"{name!r} tells of Penstock itself: queries can read it, but views and statements that write cannot. "
+                "Write the rows of a query into a table first."
+            )
         if key in self.tables or key in self.views or self.late_node(key) is not None:
             return key
         view = self.views.get(key.removesuffix(LATE)) if key.endswith(LATE) else None

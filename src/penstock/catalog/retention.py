@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, func, select
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, latest, read_world
 from penstock.catalog.checkpoints import Checkpoints
+from penstock.vocabulary import Action, Status
 
 _BY_EPOCH = (
     (t.node_versions, t.node_versions.c.node),
@@ -67,6 +68,20 @@ def forget(catalog: Catalog, cutoff: datetime) -> None:
             for key, epochs in kept.items():
                 old = (name == key, table.c.epoch < oldest, table.c.epoch.not_in(epochs))
                 connection.execute(delete(table).where(*old))
+
+
+def forget_history(catalog: Catalog, cutoff: datetime) -> None:
+    """Drop what refreshes did before a moment, and alerts that were over by then.
+
+    The last refresh of each view stays, and the last that saw its sources: they tell how old the view is.
+    """
+    history = t.history.c
+    saw = (history.status == Status.SUCCEEDED, history.action != Action.SKIP)
+    last = select(func.max(history.id)).group_by(history.view)
+    with catalog.transaction(writes=True) as connection:
+        kept = set(connection.execute(last).scalars()) | set(connection.execute(last.where(*saw)).scalars())
+        connection.execute(delete(t.history).where(history.started_at < cutoff, history.id.not_in(kept)))
+        connection.execute(delete(t.alerts).where(t.alerts.c.cleared_at < cutoff))
 
 
 def _oldest_epoch(connection: Connection, cutoff: datetime) -> int | None:

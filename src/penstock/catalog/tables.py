@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -180,3 +182,8 @@ leases = Table(
     Column("pid", Integer, nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False),
 )  # fmt: skip
+
+
+def utc(time: datetime) -> datetime:
+    """SQLite keeps no zone; what is written is UTC."""
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)

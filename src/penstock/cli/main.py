@@ -16,6 +16,7 @@ from penstock.cli.refresh import refresh
 from penstock.cli.run import run
 from penstock.cli.show import explain, graph, history, status
 from penstock.cli.sql import sql
+from penstock.cli.top import top
 from penstock.cli.verify import verify
 from penstock.cli.warehouse import DEFAULT, GlobalCatalog, GlobalWarehouse, Place
 from penstock.errors import PenstockError
@@ -65,7 +66,7 @@ def penstock(
     context.obj = Place(warehouse or DEFAULT, catalog)
 
 
-for command in (sql, refresh, run, status, graph, history, explain, verify, checkpoint, restore, demo, bench):
+for command in (sql, refresh, run, status, top, graph, history, explain, verify, checkpoint, restore, demo, bench):
     app.command()(command)
 
 

@@ -67,6 +67,8 @@ def refresh(
     for view in reports:
         for message in view.alerts.values():
             say_hint(f"view {view.name!r}: {message}. SHOW ALERTS tells more.")
+        if view.remark:
+            say_hint(f"view {view.name!r}: {view.remark}.")
     for view in failed:
         say_error(f"view {view.name!r} failed to refresh: {view.error}")
     if failed:

@@ -85,6 +85,9 @@ def history(
     context: typer.Context,
     view: Annotated[str | None, typer.Argument(metavar="VIEW", help="Only this view.", show_default=False)] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most so many refreshes.")] = 20,
+    costs: Annotated[
+        bool, typer.Option("--costs", help="Show Spark jobs, where the time went, and why it was time.")
+    ] = False,
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
@@ -99,7 +102,8 @@ def history(
     elif not shown:
         out().print("Nothing was refreshed yet." if view or names else NO_TABLES)
     else:
-        print_table(_history_table(shown, names, datetime.now(timezone.utc)))
+        table = _costs_table if costs else _history_table
+        print_table(table(shown, names, datetime.now(timezone.utc)))
         _print_errors((f"epoch {r.epoch}, {names.get(r.view, r.view)}", r.error) for r in shown)
         if len(records) > limit:
             out().print(Text(f"There are older refreshes: see them with --limit {limit * 5}.", style="dim"))
@@ -182,6 +186,23 @@ def _history_table(records: list[HistoryRecord], names: dict[str, str], now: dat
     return table
 
 
+def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datetime) -> Table:
+    from penstock.observe.listings import phases
+
+    table = plain_table(
+        "epoch", "view", "started", "action", "seconds", "jobs", "where the time went", "due by",
+        right=("epoch", "seconds", "jobs"),
+    )  # fmt: skip
+    for record in records:
+        details = record.details or {}
+        table.add_row(
+            str(record.epoch), cell(names.get(record.view, record.view), "bold"), _clock(record.started_at, now),
+            styled(record.action, ACTION_STYLES), f"{record.seconds:.2f}", cell(details.get("jobs")),
+            cell(phases(details) if "phases" in details else None), cell(details.get("due")),
+        )  # fmt: skip
+    return table
+
+
 def _print_errors(errors: Iterable[tuple[str, str | None]]) -> None:
     for name, error in errors:
         if error:
@@ -216,6 +237,9 @@ def graph_trees(found: Graph) -> list[Tree]:
 
 def _label(node: GraphNode, remark: str = "") -> Text:
     label = Text.assemble((node.name, "bold cyan" if node.kind == "view" else "bold"), ("  " + node.kind, "dim"))
+    if node.remark:
+        wrong = node.failing or node.held_back_by
+        label.append(f", {node.remark}", style="bold red" if wrong else "yellow" if node.stale else "dim")
     return label.append(f", {remark}", style="dim") if remark else label
 
 

@@ -128,16 +128,14 @@ def run_statement(
     """Run one statement and print what it gives; ``timed`` says how long it took, too. Gives what it refreshed."""
     from penstock.cli.rows import Page, fetch, fetch_here, fetch_json
     from penstock.database import Done
-    from penstock.sql.parser import parse
-    from penstock.sql.statements import Query
 
     started = time.perf_counter()
     result: DataFrame | Done | None = None
     rows: Page | list[dict[str, Any]] | None = None
     with progress.during("running the statement"):
-        if isinstance(parse(text), Query):
-            found = database.read_here(text)
-            rows = None if found is None else fetch_here(found, limit or (None if json else SHOWN_ROWS), json=json)
+        found = database.read_here(text)
+        if found is not None:
+            rows = fetch_here(found, limit or (None if json else SHOWN_ROWS), json=json)
         result = database.sql(text) if rows is None else None
         if result is not None and not isinstance(result, Done):
             progress("reading the rows")

@@ -1,4 +1,4 @@
-"""Who is told of commits: functions that are called once after each, in the order in which they were registered."""
+"""Who is told of what happens here: functions that are called once each time, in the order of registration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 _log = logging.getLogger("penstock")
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,16 +25,16 @@ class Committed:
     rows: int | None = None
     """How many rows it touched, where that is known."""
 
+    def __str__(self) -> str:
+        return f"the {self.operation} on {self.table!r}, which is committed"
 
-Callback = Callable[[Committed], object]
 
-
-class Callbacks:
+class Callbacks(Generic[_T]):
     def __init__(self) -> None:
-        self._known: list[Callback] = []
+        self._known: list[Callable[[_T], object]] = []
         self._lock = threading.Lock()
 
-    def add(self, callback: Callback) -> Callable[[], None]:
+    def add(self, callback: Callable[[_T], object]) -> Callable[[], None]:
         """Gives a function that takes the callback out again."""
         with self._lock:
             self._known.append(callback)
@@ -43,17 +46,15 @@ class Callbacks:
 
         return remove
 
-    def __call__(self, commit: Committed) -> None:
-        """Tell all of them. One that fails stops neither the others nor the commit, which is made."""
+    def __call__(self, event: _T) -> None:
+        """Tell all of them. One that fails stops neither the others nor what it is told of, which is done."""
         with self._lock:
             known = list(self._known)
         for callback in known:
             try:
-                callback(commit)
+                callback(event)
             except Exception:
-                _log.exception(
-                    "a callback failed after the %s on %r, which is committed", commit.operation, commit.table
-                )
+                _log.exception("a callback failed after %s", event)
 
     def __bool__(self) -> bool:
         return bool(self._known)

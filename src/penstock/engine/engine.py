@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
@@ -48,7 +49,7 @@ class Engine:
         self._work = Workplace(path, spark, catalog, progress)
         self.views = Views(self._work)
         self.past = Past(self._work)
-        self.locate, self.tell = self._work.locate, self._work.tell
+        self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
         self._said: set[str] = set()
         """Views of which was said that they have other settings than the session."""
 
@@ -74,18 +75,20 @@ class Engine:
         replayed: Collection[str] = (),
         wait: timedelta = timedelta(0),
         leave: Collection[str] = (),
+        due: Mapping[str, str] | None = None,
     ) -> Report:
         """Refresh these views (all without names) with everything upstream and their groups, in one epoch.
 
         ``full``: these views are recomputed; what comes with them is maintained. ``wait``: for how long another process
         that refreshes some of them is waited for; then those are skipped. ``leave``: views that are left as they are.
+        ``due``: why it is time for these views, for the history.
         """
         wanted = None if names is None else list(names)
         until = time.monotonic() + wait.total_seconds()
         while True:
             try:
                 report, world = attempts(
-                    lambda also: self._refreshed(wanted, full, replayed, until, also, leave), "the views"
+                    lambda also: self._refreshed(wanted, full, replayed, until, also, leave, due), "the views"
                 )
                 break
             except _Held:
@@ -107,6 +110,7 @@ class Engine:
         until: float,
         also: Collection[str],
         leave: Collection[str],
+        due: Mapping[str, str] | None,
     ) -> tuple[Report, World]:
         """One attempt; ``Outdated`` if definitions changed between a first look and having the leases.
 
@@ -152,9 +156,12 @@ class Engine:
                     )
                     raise
                 reports = hold_back(amended, result, view_reports(amended, result))
+                for report in reports:
+                    report.remark = renewal.remarks.get(report.name.lower())
                 done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
-                return self._publish(result, reports, current, started, leases.fence), current
+                history = [recorded(r, current, started, due) for r in reports]
+                return self._publish(result, reports, history, current, leases.fence), current
 
     def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
         """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""
@@ -165,10 +172,9 @@ class Engine:
                 self._work.catalog.set_details(nodes, fence)
 
     def _publish(
-        self, result: Result, reports: list[ViewReport], before: World, started: datetime, fence: Fence
+        self, result: Result, reports: list[ViewReport], history: list[HistoryRecord], before: World, fence: Fence
     ) -> Report:
         """Publish an epoch that moved something; of one that did not, keep the history."""
-        history = [recorded(r, before, started) for r in reports]
         known = before.nodes.keys() | {n.name for d in result.publication.definitions for n in d.nodes}
         moved = only(result.publication, known)
         if moved.empty:
@@ -178,12 +184,11 @@ class Engine:
         try:
             number = self._work.catalog.publish(moved, fence)
         except LeaseLostError as problem:
-            lost = [
-                replace(r, status=Status.FAILED, action=Action.SKIP, reason=Reason.LEASE_LOST, error=str(problem))
-                for r in reports
-            ]
-            self._work.catalog.record([recorded(r, before, started) for r in lost])
-            return Report(lost, before.epoch)
+            lost: dict[str, Any] = {
+                "status": Status.FAILED, "action": Action.SKIP, "reason": Reason.LEASE_LOST, "error": str(problem),
+            }  # fmt: skip
+            self._work.catalog.record([replace(record, **lost) for record in history])
+            return Report([replace(report, **lost) for report in reports], before.epoch)
         if moved.definitions:
             self._work.leave_unused(before)
         return Report(reports, number)

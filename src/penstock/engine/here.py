@@ -5,6 +5,7 @@ What is not surely the same here and there gives None, and Spark does it. Writin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,14 +13,16 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.catalog import World
+from penstock.engine.relations import known
 from penstock.errors import PenstockError
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame
 from penstock.frames.settings import own
 from penstock.frames.spark.session import SparkOnDemand
-from penstock.plan import Unsupported, build
+from penstock.plan import Plan, Unsupported, build
 from penstock.plan.operators import Filter, Operator, Project, Scan
-from penstock.sql.query import parse_query
+from penstock.sql.names import OWN
+from penstock.sql.query import name_of, parse_query
 from penstock.sql.trees import cast, column
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.pinned import Pinned
@@ -39,7 +42,11 @@ class Found:
         return shown.rows()
 
 
-def read(text: str, world: World, spark: SparkOnDemand) -> Found | None:
+Own = Callable[[str], tuple[list[str], pa.Table]]
+"""Gives the names and the rows of a table that tells of Penstock itself; its columns are ``c0``, ``c1``, .."""
+
+
+def read(text: str, world: World, spark: SparkOnDemand, own_table: Own) -> Found | None:
     """A query that only chooses rows and columns of one small table or view; None if Spark must do it."""
     if own(spark).replaces(text):
         return None
@@ -47,17 +54,37 @@ def read(text: str, world: World, spark: SparkOnDemand) -> Found | None:
         tree = parse_query(text)
         if not isinstance(tree, exp.Select) or tree.args.get("order") or tree.find(exp.Limit, exp.Offset):
             return None
-        names = {table.name for table in tree.find_all(exp.Table)}
+        names = {name_of(table) for table in tree.find_all(exp.Table)}
         plainly = all(isinstance(e, exp.Alias | exp.Column | exp.Star) for e in tree.expressions)
         if len(names) != 1 or not plainly:  # what an expression without a name is called, only Spark knows
             return None
-        key = world.resolve(names.pop())
+        key = known(world, names.pop())
+        if key.startswith(OWN):
+            return _read_own(tree, key, spark, own_table)
         snapshot = _newest(world, key)
         plan = None if snapshot is None else build(tree, {key: _columns(world, key, snapshot)})
     except (PenstockError, Unsupported, SqlglotError):
         return None
-    found = None if plan is None or snapshot is None else _evaluated(plan.root, snapshot, spark)
-    if plan is None or found is None:
+    if plan is None or snapshot is None:
+        return None
+    found = _evaluated(plan.root, lambda scan: _scanned(scan, snapshot, spark))
+    return _found(plan, found)
+
+
+def _read_own(tree: exp.Select, key: str, spark: SparkOnDemand, own_table: Own) -> Found | None:
+    """The same of a table that tells of Penstock itself, whose rows are here already."""
+    columns, rows = own_table(key)
+    for table in tree.find_all(exp.Table):
+        table.set("db", None)
+    plan = build(tree, {key.removeprefix(OWN): tuple(columns)})
+    frame = ArrowFrame.of(spark, rows.rename_columns(columns))
+    return _found(
+        plan, _evaluated(plan.root, lambda scan: frame.renamed({stored: name for name, stored in scan.stored}))
+    )
+
+
+def _found(plan: Plan, found: Frame | None) -> Found | None:
+    if found is None:
         return None
     rows = found.select([(f"c{i}", column(internal)) for i, (_, internal) in enumerate(plan.outputs)])
     return Found([name for name, _ in plan.outputs], rows) if isinstance(rows, ArrowFrame) else None
@@ -76,17 +103,21 @@ def _columns(world: World, key: str, snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(schema_of(snapshot).names)
 
 
-def _evaluated(op: Operator, snapshot: Snapshot, spark: SparkOnDemand) -> Frame | None:
+def _scanned(scan: Scan, snapshot: Snapshot, spark: SparkOnDemand) -> Frame:
+    pinned = Pinned(spark=spark, snapshot=snapshot, columns=tuple(stored for _, stored in scan.stored))
+    return pinned.read().renamed({stored: name for name, stored in scan.stored})
+
+
+def _evaluated(op: Operator, scanned: Callable[[Scan], Frame]) -> Frame | None:
     """Rows on the driver, or none if a step is Spark's."""
     match op:
         case Scan():
-            pinned = Pinned(spark=spark, snapshot=snapshot, columns=tuple(stored for _, stored in op.stored))
-            frame: Frame | None = pinned.read().renamed({stored: name for name, stored in op.stored})
+            frame: Frame | None = scanned(op)
         case Filter(child=child, condition=condition):
-            below = _evaluated(child, snapshot, spark)
+            below = _evaluated(child, scanned)
             frame = None if below is None else below.where(condition)
         case Project(child=child, outputs=outputs):
-            below = _evaluated(child, snapshot, spark)
+            below = _evaluated(child, scanned)
             frame = None if below is None else below.select(outputs)
         case _:
             return None

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from penstock.catalog import World
-from penstock.catalog.alerts import STATE_MISMATCH
 from penstock.engine.steps import Request, Result
+from penstock.vocabulary import AlertKind
 
 _log = logging.getLogger("penstock")
 
@@ -33,7 +33,7 @@ def run_mending(world: World, request: Request, run: Callable[[Request], Result]
     for node, problem in found.items():
         if node in result.reports:
             message = f"its stored rows did not fit its inputs: {problem}. It was recomputed, with what it reads"
-            result.reports[node].alerts = {STATE_MISMATCH: message}
+            result.reports[node].alerts = {AlertKind.STATE_MISMATCH: message}
     return result
 
 

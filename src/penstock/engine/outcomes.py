@@ -1,4 +1,7 @@
-"""What a refresh means for how its views stand: errors are counted of those that refresh by themselves."""
+"""What a refresh means for how its views stand, and for what somebody should know of.
+
+Errors are counted of views that refresh by themselves; alerts are raised of all.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,34 @@ from penstock.engine.faults import after_error, after_success
 from penstock.engine.report import ViewReport
 from penstock.engine.settings import number_of
 from penstock.storage.log_listing import newest_version
-from penstock.vocabulary import Action, Fault, Reason, Status
+from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status
+
+_NOT_FOLLOWED = {
+    Reason.SOURCE_REPLACED: "a table that it reads was replaced, or put back to an older state",
+    Reason.HISTORY_GONE: "the changes of a table that it reads are gone from its log or its files",
+    Reason.SCHEMA_CHANGED: "a column that it reads has another type or is gone",
+}
+
+
+def alerts_of(report: ViewReport) -> dict[AlertKind, str]:
+    """What a refresh of a view gives reason to tell.
+
+    >>> alerts_of(ViewReport(name="v", action=Action.REINITIALIZE, reason=Reason.SOURCE_REPLACED))
+    {'reinitialize_needed': 'a table that it reads was replaced, or put back to an older state: it was filled anew'}
+    """
+    found = dict(report.alerts)
+    if report.status == Status.FAILED and report.fault == Fault.SCHEMA:
+        found[AlertKind.REINITIALIZE_NEEDED] = report.error or "a source is no longer what the query was written for"
+    elif report.action == Action.REINITIALIZE and report.reason in _NOT_FOLLOWED:
+        found[AlertKind.REINITIALIZE_NEEDED] = f"{_NOT_FOLLOWED[report.reason]}: it was filled anew"
+    if report.reason in (Reason.UPSTREAM_FAILED, Reason.GROUP_FAILED):
+        found[AlertKind.UPSTREAM_FAILED] = "it waits for a view that it reads, or must advance together with"
+    if report.action == Action.FULL and report.reason == Reason.CHEAPER and report.estimate is not None:
+        found[AlertKind.FELL_BACK_TO_FULL] = (
+            f"it was recomputed: that was expected to take {report.estimate.full:.1f} s, and maintaining it "
+            f"{report.estimate.incremental:.1f} s"
+        )
+    return found
 
 
 def note_outcomes(catalog: Catalog, world: World, reports: Iterable[ViewReport]) -> None:
@@ -22,15 +52,17 @@ def note_outcomes(catalog: Catalog, world: World, reports: Iterable[ViewReport])
         view, before = world.views.get(key), world.states.get(key, ACTIVE)
         if view is None or not view.refreshes_itself:
             continue
-        after = before
+        after, error = before, None
         if report.status == Status.SUCCEEDED and report.action != Action.SKIP:
             after = after_success(before)
         elif report.status == Status.FAILED and report.reason not in (Reason.LEASE_LOST, Reason.INTERRUPTED):
             after = after_error(
                 before, report.fault or Fault.SYSTEM, datetime.now(timezone.utc), newest_versions(world, key), most
             )
+            if after.suspended and not before.suspended:
+                error = f"it failed {after.errors} times in a row, and is no longer tried: {report.error}"
         if after != before:
-            catalog.set_state(key, after)
+            catalog.set_state(key, after, error)
 
 
 def newest_versions(world: World, key: str) -> dict[str, int | None]:

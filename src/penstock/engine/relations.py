@@ -20,6 +20,7 @@ from penstock.frames.spark.dataframes import sql_over
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
+from penstock.sql.names import OWN
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import read_snapshot, schema_of
@@ -33,7 +34,12 @@ def read_keys(world: World, query: str, view: str | None = None) -> tuple[str, .
     names = table_names(parse_query(query))
     if view is not None and view.lower() in {name.lower() for name in names}:
         raise cycle(view, [view, view])
-    return tuple(world.resolve(name) for name in names)
+    return tuple(known(world, name) if view is None else world.resolve(name) for name in names)
+
+
+def known(world: World, name: str) -> str:
+    """The key of what a query may read: a table, a view, or what tells of Penstock itself."""
+    return name.lower() if name.lower().startswith(OWN) else world.resolve(name)
 
 
 def cycle(view: str, path: Sequence[str]) -> DependencyError:

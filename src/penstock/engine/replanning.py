@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+from sqlglot import exp
 
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.definition import define, relation_schema, statement_of
@@ -21,6 +22,7 @@ from penstock.engine.typed_nodes import Locate
 from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
 from penstock.frames.settings import Settings, under
 from penstock.plan import Unsupported
+from penstock.sql.query import parse_written
 from penstock.storage.reader import schema_of
 from penstock.vocabulary import Reason
 
@@ -35,6 +37,8 @@ class Renewal:
     """The nodes that must be filled anew, with the reason."""
     failing: dict[str, PenstockError] = field(default_factory=dict)
     """The views whose query no longer holds."""
+    remarks: dict[str, str] = field(default_factory=dict)
+    """What is to be said of views that go on as they are."""
     sealed: dict[str, str] = field(default_factory=dict)
     """The views that another Penstock has planned, and planned the same, with their ``seal`` of now."""
 
@@ -70,10 +74,28 @@ class Replanning:
             if key not in wanted and not any(read in renewal.definitions for read in graph.inputs(key)):
                 continue
             view = renewal.world.views[key]
+            self._remark(renewal, view)
             reason = self._outdated(renewal, view)
             if reason is not None:
                 self._renew(renewal, view, reason)
         return renewal
+
+    def _remark(self, renewal: Renewal, view: ViewRecord) -> None:
+        """SELECT * means the columns of when the view was created. That there are more by now is said."""
+        known = renewal.world.nodes[view.key].details.schemas
+        new = {read: self._added(renewal.world, read, known.get(read, ())) for read in view.reads}
+        if any(new.values()) and parse_written(view.query).find(exp.Star):
+            told = [f"{', '.join(names)} of {renewal.world.display_name(read)}" for read, names in new.items() if names]
+            renewal.remarks[view.key] = (
+                f"columns that came later are not in its SELECT *: {'; '.join(told)}. "
+                "CREATE OR REPLACE with the same query takes them"
+            )
+
+    def _added(self, world: World, relation: str, known: tuple[str, ...]) -> list[str]:
+        """The columns that a table or view has got since."""
+        now = (self._types(world, relation) or {}).keys() if known else ()
+        names = {name.lower() for name in known}
+        return [name for name in now if name not in names]
 
     # -- whether ------------------------------------------------------------------------------------------------------
 

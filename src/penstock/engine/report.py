@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.engine.cost import Estimate
-from penstock.vocabulary import Action, Fault, Reason, Status, Strategy
+from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status, Strategy
 
 _WEIGHT = {Action.SKIP: 0, Action.NO_DATA: 1, Action.INCREMENTAL: 2, Action.FULL: 3, Action.REINITIALIZE: 4}
 
@@ -54,8 +54,12 @@ class ViewReport:
     """Seconds that writing the view's own table took."""
     by_spark: list[str] = field(default_factory=list)
     """What of a small change was left to Spark, though the driver computes most."""
-    alerts: dict[str, str] = field(default_factory=dict)
+    alerts: dict[AlertKind, str] = field(default_factory=dict)
     """What somebody should know of, by the kind of alert."""
+    remark: str | None = None
+    """What else is to be said of the view, though nothing is wrong."""
+    nodes: list[str] = field(default_factory=list)
+    """What was done to each hidden node under the view, in words."""
     unlike: list[str] = field(default_factory=list)
     """The view's own settings that it was computed under, where the session has others."""
 
@@ -84,11 +88,21 @@ class ViewReport:
             known["wrote"] = round(self.wrote, 4)
         if self.by_spark:
             known["by_spark"] = self.by_spark
-        if self.alerts:
-            known["alerts"] = self.alerts
+        if self.nodes:
+            known["nodes"] = self.nodes
+        if self.remark:
+            known["remark"] = self.remark
         if self.unlike:
             known["settings"] = self.unlike
         return known
+
+    def briefly(self) -> str:
+        """
+        >>> ViewReport(name="n", action=Action.FULL, reason=Reason.INITIAL, rows_inserted=2, seconds=0.5).briefly()
+        'n: FULL (INITIAL), +2 -0 rows, 0.50 s'
+        """
+        rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,}"
+        return f"{self.name}: {self.action} ({self.reason}), {rows} rows, {self.seconds:.2f} s"
 
     def __str__(self) -> str:
         rows = f"+{self.rows_inserted:,} -{self.rows_deleted:,}"
@@ -96,7 +110,7 @@ class ViewReport:
         tail = f", {counted(self.late)} came late" if self.late else ""
         tail += f", under its own {', '.join(self.unlike)}" if self.unlike else ""
         tail += f": {self.error}" if self.error else ""
-        tail += "".join(f" [{message}]" for message in self.alerts.values())
+        tail += "".join(f" [{message}]" for message in (*self.alerts.values(), self.remark) if message)
         return f"{self.name}: {self.action}{how} ({self.reason}), {rows} rows, {self.seconds:.2f} s{tail}"
 
 
@@ -170,6 +184,7 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         wrote=own.wrote,
         by_spark=list(dict.fromkeys(note for r in every for note in r.by_spark)),
         alerts={kind: message for r in every for kind, message in r.alerts.items()},
+        nodes=[r.briefly() for r in hidden if r.action not in (Action.NO_DATA, Action.SKIP)],
         unlike=own.unlike or next((r.unlike for r in hidden if r.unlike), []),
     )
 

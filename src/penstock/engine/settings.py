@@ -21,7 +21,7 @@ class Setting:
     about: str
     choices: tuple[str, ...] = ()
     """Without any, it is what ``kind`` says."""
-    kind: Literal["time", "memory", "number"] = "time"
+    kind: Literal["time", "memory", "number", "url"] = "time"
 
 
 SETTINGS = {
@@ -33,6 +33,11 @@ SETTINGS = {
     "poll_interval": Setting("1 second", "how often penstock run looks for commits of other writers"),
     "max_concurrent_refreshes": Setting("2", "how many groups of views refresh side by side", kind="number"),
     "max_consecutive_errors": Setting("3", "after how many errors in a row a view is suspended", kind="number"),
+    "max_change_backlog": Setting(
+        "100", "how many commits may wait for a view that refreshes itself before an alert", kind="number"
+    ),
+    "alert_webhook": Setting("", "the URL that alerts are sent to", kind="url"),
+    "history_retention": Setting("30 days", "how long the history of refreshes and alerts is kept"),
     "spark_idle_time": Setting("10 minutes", "after how long without work penstock run lets Java go"),
     "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", kind="memory"),
 }
@@ -111,6 +116,10 @@ def checked(name: str, value: str) -> tuple[str, str]:
         if not value.strip().isdigit() or int(value) < 1:
             raise DefinitionError(f"the setting {name!r} is a number from 1 on, not {value!r}.")
         return name.lower(), value.strip()
+    if setting.kind == "url":
+        if value and not re.fullmatch(r"https?://[^\s/]+\S*", value):
+            raise DefinitionError(f"the setting {name!r} is a URL that begins with http:// or https://, or ''.")
+        return name.lower(), value
     if not setting.choices:
         if microseconds(value) is None:
             raise DefinitionError(f"the setting {name!r} is a length of time such as '7 days', not {value!r}.")

@@ -13,7 +13,7 @@ from types import TracebackType
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
-from penstock.engine.relations import late_rows, read_keys, run_query, visible_columns
+from penstock.engine.relations import known, late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.frames.frame import Frame
@@ -168,7 +168,7 @@ def run_past(spark: SparkSession, catalog: Catalog, text: str, current: Callable
 
     def frame(key: str) -> DataFrame:
         if key not in past:
-            return current(world, world.resolve(key))
+            return current(world, known(world, key))
         return past_table(spark, catalog, past[key])
 
     return run_query(spark, text, frame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -17,6 +17,7 @@ from penstock.engine.event_time import check_column
 from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import change, create, insert
+from penstock.engine.workplace import Outdated, attempts
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -49,11 +50,14 @@ class SourceTables:
         catalog: Catalog,
         locate: Callable[[str, str], str],
         tell: Callable[[str], None],
+        leave_unused: Callable[[World], None],
     ):
+        """``leave_unused``: leaves the tables of views that are gone to be deleted."""
         self._spark = spark
         self._catalog = catalog
         self._locate = locate
         self._tell = tell
+        self._leave_unused = leave_unused
 
     def create(self, statement: CreateTable) -> bool:
         """Create a table, or register one that is there; False when IF NOT EXISTS found the name taken."""
@@ -78,12 +82,12 @@ class SourceTables:
         return True
 
     @contextmanager
-    def _exclusively(self, name: str, doing: str) -> Iterator[Leases]:
-        """Nobody else creates or drops anything of that name meanwhile."""
+    def _exclusively(self, name: str, doing: str, nodes: Iterable[str] = ()) -> Iterator[Leases]:
+        """Nobody else creates or drops anything of that name meanwhile, or works on these nodes."""
         world = self._catalog.world()
         longest = lock_timeout(world.settings)
         patience = Patience(longest, lambda who: self._tell(f"{doing}: waiting for {who}"), world.display_name)
-        leases = Leases(self._catalog, [name.lower()], patience)
+        leases = Leases(self._catalog, [name.lower(), *nodes], patience)
         with leases:
             yield leases
 
@@ -179,12 +183,27 @@ class SourceTables:
         _refuse_late(world, key)
         return world.tables[key]
 
-    def drop(self, name: str, *, if_exists: bool) -> bool:
-        """Drop a table; the data of an external one stays where it is."""
-        with self._exclusively(name, f"dropping {name}") as leases:
-            return self._drop(name, if_exists, leases.fence)
+    def drop(self, name: str, *, if_exists: bool, cascade: bool = False) -> list[str]:
+        """Drop a table, with ``cascade`` also the views that read it; gives the names that are gone, the table's first.
 
-    def _drop(self, name: str, if_exists: bool, fence: Fence) -> bool:
+        The data of an external table stays where it is.
+        """
+        return attempts(lambda also: self._dropped(name, if_exists, cascade), f"the readers of {name!r}")
+
+    def _dropped(self, name: str, if_exists: bool, cascade: bool) -> list[str]:
+        before = self._catalog.world()
+        readers = _readers(before, name) if cascade else []
+        nodes = [node for key in readers for node in before.views[key].nodes]
+        with self._exclusively(name, f"dropping {name}", nodes) as leases:
+            world = self._catalog.world()
+            if cascade and (readers != _readers(world, name) or not before.same_definitions(world, nodes)):
+                raise Outdated
+            if not self._drop(name, if_exists, readers, leases.fence):
+                return []
+        self._leave_unused(before)
+        return [before.display_name(name.lower()), *(before.views[key].name for key in readers)]
+
+    def _drop(self, name: str, if_exists: bool, readers: list[str], fence: Fence) -> bool:
         world = self._catalog.world()
         key = name.lower()
         if key not in world.tables:
@@ -194,7 +213,7 @@ class SourceTables:
                 return False
             _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
-        self._catalog.drop_table(key, fence)
+        self._catalog.drop_table(key, fence, readers)
         if not table.external:
             delete_table(table.path)
         return True
@@ -248,6 +267,12 @@ class SourceTables:
     def _source(self, views: TempViews, world: World, name: str) -> str:
         key = world.resolve(name)
         return views.add(key, newest(self._spark.session(), world, key))
+
+
+def _readers(world: World, name: str) -> list[str]:
+    """The views that read a table, directly or not, inputs before readers."""
+    graph = world.views_graph()
+    return graph.order(graph.descendants([name.lower()])) if name.lower() in world.tables else []
 
 
 def _refuse_late(world: World, key: str) -> None:

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 from penstock.catalog import Catalog
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases
-from penstock.catalog.retention import forget, needed_versions
-from penstock.engine.settings import retention
+from penstock.catalog.retention import forget, forget_history, needed_versions
+from penstock.engine.settings import length_of, retention
 from penstock.storage.delta_log import HistoryGone
 from penstock.storage.vacuum import Freed, delete_left, leave_forgotten, vacuum
 
@@ -51,6 +51,7 @@ def vacuum_views(catalog: Catalog, folders: Collection[str], nodes: Collection[s
             leave_forgotten(folder, used, _now() - _FORGOTTEN)
             freed += delete_left(folder, used, _now() - _LEAST)
         forget(catalog, cutoff)
+        forget_history(catalog, _now() - length_of(catalog.world().settings, "history_retention"))
         catalog.set_setting(VACUUMED_AT, _now().isoformat())
     return freed
 

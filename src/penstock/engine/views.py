@@ -87,7 +87,7 @@ class Views:
                 raise Outdated
             if not world.same_definitions(current, [*nodes, *readers]):
                 raise Outdated
-            with self._work.claimed(current, [definition]) as claimed:
+            with self._work.claimed(current, [_kept(current, definition, statement)]) as claimed:
                 (definition,) = claimed.definitions
                 if statement.initialize:
                     return self._fill(current, definition, statement, leases)
@@ -304,13 +304,45 @@ def _check_late_names(world: World, definition: Definition) -> None:
             )
 
 
+def _kept(world: World, definition: Definition, statement: CreateView) -> Definition:
+    """A view that is replaced by one of the same plan keeps its rows: only what else is said of it is new."""
+    old, own = world.views.get(definition.view.key), definition.nodes[-1]
+    if old is None or not statement.initialize or not _same_rows(world, old, definition):
+        return definition
+    timed = (old.refresh, old.options.lag) == (definition.view.refresh, definition.view.options.lag)
+    scheduled = old.scheduled_at if timed else definition.view.created_at
+    view = replace(definition.view, created_at=old.created_at, scheduled_at=scheduled)
+    kept = replace(own, version=world.nodes[own.name].version)
+    return replace(definition, view=view, nodes=(*definition.nodes[:-1], kept))
+
+
+def _same_rows(world: World, old: ViewRecord, definition: Definition) -> bool:
+    """Whether what is stored of a view is what the new definition stands for too."""
+    new = definition.view
+    if world.nodes[old.key].version is None or old.nodes != new.nodes:
+        return False
+    if any(_stored(node) != _stored(world.nodes[node.name]) for node in definition.nodes):
+        return False
+    emitted = [(view.options.emit, view.options.lateness, view.columns) for view in (old, new)]
+    return emitted[0] == emitted[1] and (new.incremental or old.query == new.query)
+
+
+def _stored(node: NodeRecord) -> tuple[object, ...]:
+    """What the rows in a node's table depend on, and how they lie there."""
+    noted = node.details
+    how = (noted.incremental, noted.reason_code, noted.types, noted.input_types, noted.lateness, noted.renamed)
+    return node.fingerprint, node.schema_json, node.inputs, how, noted.settings, noted.placement
+
+
 def _amended(world: World, definition: Definition) -> World:
     """The catalog as it will be with a new view in it; what the view shares with others is as it is now.
 
-    Of a view that it replaces nothing is left: what that had consumed, and how far its event time had come, is not
-    true of the new one.
+    Of a view that it replaces, and whose rows it does not keep, nothing is left: what that had consumed, and how far
+    its event time had come, is not true of the new one.
     """
     view = definition.view
+    if definition.nodes[-1].version is not None:
+        return replace(world, views={**world.views, view.key: view})
     new = {node.name: world.nodes.get(node.name, node) if node.hidden else node for node in definition.nodes}
     frontiers = {name: frontier for name, frontier in world.frontiers.items() if name != view.key}
     watermarks = {name: mark for name, mark in world.watermarks.items() if name != view.key}

@@ -23,6 +23,7 @@ from penstock.catalog.leases import Leases, Patience
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
 from penstock.engine.mending import run_mending
+from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
 from penstock.engine.session import Spark
 from penstock.engine.settings import file_cache, lock_timeout
@@ -161,10 +162,15 @@ def view_reports(world: World, result: Result) -> list[ViewReport]:
     return reports
 
 
-def recorded(report: ViewReport, world: World, started: datetime) -> HistoryRecord:
+def recorded(
+    report: ViewReport, world: World, started: datetime, due: Mapping[str, str] | None = None
+) -> HistoryRecord:
+    """What the history keeps of a refresh; ``due``: what made each view due, of those that refresh by themselves."""
+    key, alerts = report.name.lower(), alerts_of(report)
+    noted = {"due": (due or {}).get(key), "alerts": alerts}
     return HistoryRecord(
-        epoch=world.epoch, view=report.name.lower(), status=report.status, action=report.action,
+        epoch=world.epoch, view=key, status=report.status, action=report.action,
         strategy=report.strategy, reason=report.reason, rows_inserted=report.rows_inserted,
         rows_deleted=report.rows_deleted, seconds=report.seconds, started_at=started, error=report.error,
-        details=report.details(),
+        details={**report.details(), **{name: told for name, told in noted.items() if told}},
     )  # fmt: skip

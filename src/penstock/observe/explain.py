@@ -181,6 +181,8 @@ def _advice(
     world: World, view: ViewRecord, last: HistoryRecord | None, properties: Mapping[str, Mapping[str, str]]
 ) -> tuple[str, ...]:
     steps = [next_step(view.reason_code), next_step(last.reason) if last is not None else None]
+    noted = (last.details or {}) if last is not None else {}
+    steps.append(noted.get("remark"))
     if view.incremental:
         steps += [for_table(world.display_name(table), found) for table, found in properties.items()]
     return tuple(dict.fromkeys(step for step in steps if step is not None))

@@ -1,20 +1,38 @@
-"""Tables and views as a graph that can be printed."""
+"""Tables and views as a graph that can be printed: who reads whom, and how fresh each view is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
 from penstock.catalog import Catalog
+from penstock.observe.status import ViewStatus, status
+from penstock.vocabulary import State
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphNode:
     name: str
     kind: str
     """``table`` or ``view``."""
     reads: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
+    state: State | None = None
+    """Of a view: how it stands."""
+    stale: bool = False
+    """Whether there is something that the view has not seen."""
+    lag: timedelta | None = field(default=None, compare=False)
+    """How old the view is."""
+    remark: str = field(default="", compare=False)
+    """How fresh the view is, in words."""
+    held_back_by: tuple[str, ...] = ()
+    """Views above it that do not advance: suspended, or in error."""
+
+    @property
+    def failing(self) -> bool:
+        return self.state in (State.ERROR, State.SUSPENDED)
 
 
 @dataclass(frozen=True)
@@ -44,21 +62,40 @@ class Graph:
     def _branch(self, node: GraphNode, indent: str) -> Iterator[str]:
         for place, reader in enumerate(node.readers):
             last = place == len(node.readers) - 1
-            yield f"{indent}{'└── ' if last else '├── '}{reader}"
-            yield from self._branch(self.node(reader), indent + ("    " if last else "│   "))
+            found = self.node(reader)
+            mark = f" [{found.remark}]" if found.failing or found.held_back_by else ""
+            yield f"{indent}{'└── ' if last else '├── '}{reader}{mark}"
+            yield from self._branch(found, indent + ("    " if last else "│   "))
 
 
 def graph(catalog: Catalog) -> Graph:
     world = catalog.world()
-    dag = world.views_graph()
+    dag, known = world.views_graph(), {view.name.lower(): view for view in status(catalog)}
     return Graph(
         tuple(
             GraphNode(
-                world.display_name(key),
-                "view" if key in world.views else "table",
-                tuple(world.display_name(read) for read in dag.inputs(key)),
-                tuple(world.display_name(reader) for reader in dag.readers(key)),
+                name=world.display_name(key),
+                kind="view" if key in world.views else "table",
+                reads=tuple(world.display_name(read) for read in dag.inputs(key)),
+                readers=tuple(world.display_name(reader) for reader in dag.readers(key)),
+                **(_freshness(known[key]) if key in known else {}),
             )
             for key in dag.order()
         )
     )
+
+
+def _freshness(view: ViewStatus) -> dict[str, Any]:
+    return {
+        "state": view.state, "stale": view.stale, "lag": view.lag, "held_back_by": view.held_back_by,
+        "remark": _remark(view),
+    }  # fmt: skip
+
+
+def _remark(view: ViewStatus) -> str:
+    if view.state in (State.ERROR, State.SUSPENDED) or view.held_back_by:
+        return view.state_in_words()
+    if view.lag is None:
+        return "no rows yet"
+    behind = f", behind {view.behind_in_words()}" if view.stale else ""
+    return f"{view.lag_in_words()} old{behind}"

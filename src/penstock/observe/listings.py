@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint
@@ -15,6 +17,7 @@ from penstock.engine.settings import SETTINGS
 from penstock.frames.settings import Settings
 from penstock.graph.watermarks import as_time
 from penstock.observe.status import ViewStatus
+from penstock.observe.suggestions import next_step
 
 STATEMENT = "createtab_stmt"
 """The column of SHOW CREATE, named as Spark names it."""
@@ -26,6 +29,23 @@ class Listing:
 
     ddl: str
     rows: list[tuple[Any, ...]]
+
+    def arrow(self) -> tuple[list[str], pa.Table]:
+        """The columns' names, and the rows, whose columns are ``c0``, ``c1``, ..
+
+        >>> Listing("name STRING, rows BIGINT", [("a", 1)]).arrow()[1].schema.types
+        [DataType(string), DataType(int64)]
+        """
+        columns = [part.rsplit(" ", 1) for part in self.ddl.split(", ")]
+        values = zip(*self.rows, strict=True) if self.rows else [()] * len(columns)
+        arrays = [pa.array(each, _ARROW[kind]) for each, (_, kind) in zip(values, columns, strict=True)]
+        return [name for name, _ in columns], pa.table({f"c{i}": array for i, array in enumerate(arrays)})
+
+
+_ARROW = {
+    "STRING": pa.string(), "INT": pa.int32(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"), "ARRAY<STRING>": pa.list_(pa.string()),
+}  # fmt: skip
 
 
 def lines(column: str, text: str) -> Listing:
@@ -115,13 +135,14 @@ def settings(values: Mapping[str, str]) -> Listing:
 def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
     rows = [
         (r.epoch, world.display_name(r.view), r.status, r.action, r.strategy, r.reason, r.rows_inserted, r.rows_deleted,
-         round(r.seconds, 3), *_details(r), r.started_at, r.error)
+         round(r.seconds, 3), *_details(r), r.started_at, r.error, (r.details or {}).get("due"),
+         "; ".join((r.details or {}).get("nodes", ())) or None, None if r.details is None else next_step(r.reason))
         for r in records
     ]  # fmt: skip
     return Listing(
         "epoch INT, view STRING, status STRING, action STRING, strategy STRING, reason STRING, rows_inserted BIGINT, "
         "rows_deleted BIGINT, seconds DOUBLE, jobs INT, bytes_read BIGINT, bytes_written BIGINT, phases STRING, "
-        "estimate STRING, started_at TIMESTAMP, error STRING",
+        "estimate STRING, started_at TIMESTAMP, error STRING, due STRING, nodes STRING, suggestion STRING",
         rows,
     )
 

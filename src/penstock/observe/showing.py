@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from penstock.catalog import Catalog, Definition, World
 from penstock.catalog.checkpoints import Checkpoints
@@ -13,7 +13,9 @@ from penstock.engine.relations import as_frame, spark_plan
 from penstock.engine.settings import in_force
 from penstock.errors import InternalError
 from penstock.frames.settings import own
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.observe import creation, listings
+from penstock.observe.alerting import current_alerts
 from penstock.observe.explained import explain_known, explain_planned
 from penstock.observe.listings import Listing
 from penstock.observe.status import status
@@ -25,16 +27,16 @@ class Showing:
     """What it takes to answer: the catalog, and for some statements Spark, which starts when it is asked for."""
 
     catalog: Catalog
-    spark: Callable[[], SparkSession]
+    spark: SparkOnDemand
     define: Callable[[World, s.CreateView], Definition]
     """How a view would be maintained."""
     query: Callable[[str], DataFrame]
 
     def show(self, statement: s.Statement) -> DataFrame:
-        listing = self._listing(statement, self.catalog.world())
-        return as_frame(self.spark(), listing.ddl, listing.rows)
+        listing = self.listing(statement, self.catalog.world())
+        return as_frame(self.spark.session(), listing.ddl, listing.rows)
 
-    def _listing(self, statement: s.Statement, world: World) -> Listing:
+    def listing(self, statement: s.Statement, world: World) -> Listing:
         match statement:
             case s.ShowTables():
                 return listings.tables(world)
@@ -47,7 +49,7 @@ class Showing:
             case s.ShowWatermarks():
                 return listings.watermarks(world)
             case s.ShowAlerts():
-                return listings.alerts(world, self.catalog.alerts())
+                return listings.alerts(world, current_alerts(self.catalog))
             case s.ShowSettings():
                 return listings.settings(in_force(world.settings))
             case s.ShowDependencies():
@@ -58,7 +60,7 @@ class Showing:
             case s.ShowCreate():
                 return creation.listing(world, statement)
             case s.DescribeView():
-                return listings.description(world, statement.name, own(self.spark()).settings)
+                return listings.description(world, statement.name, own(self.spark).settings)
         return self._explained(statement, world)
 
     def _explained(self, statement: s.Statement, world: World) -> Listing:

@@ -80,7 +80,7 @@ class ViewStatus:
         return said + (f", held back by {', '.join(self.held_back_by)}" if self.held_back_by else "")
 
     def lag_in_words(self) -> str:
-        return "" if self.lag is None else _rough(self.lag)
+        return "" if self.lag is None else in_words(self.lag)
 
     def target_in_words(self) -> str:
         if self.target_lag is None:
@@ -122,7 +122,7 @@ def status(catalog: Catalog) -> list[ViewStatus]:
             for name, f in sorted(world.frontiers.get(key, {}).items())
             if name in world.tables
         }
-        data_time, kept = _data_time(world, view, seen.get(key)), world.states.get(key, ACTIVE)
+        data_time, kept = data_time_of(world, view, seen.get(key)), world.states.get(key, ACTIVE)
         lag = lags.get(key)
         found.append(
             ViewStatus(
@@ -149,9 +149,9 @@ def _state(world: World, key: str, kept: ViewState) -> State:
     return State.ACTIVE if world.nodes[key].version is not None else State.INITIALIZING
 
 
-def _rough(length: timedelta) -> str:
+def in_words(length: timedelta) -> str:
     """
-    >>> _rough(timedelta(seconds=4.6)), _rough(timedelta(seconds=125)), _rough(timedelta(hours=30))
+    >>> in_words(timedelta(seconds=4.6)), in_words(timedelta(seconds=125)), in_words(timedelta(hours=30))
     ('4 s', '2 min 5 s', '1 d 6 h')
     """
     seconds = max(0, int(length.total_seconds()))
@@ -160,7 +160,7 @@ def _rough(length: timedelta) -> str:
     return " ".join(shown[:2]) or "0 s"
 
 
-def _data_time(world: World, view: ViewRecord, seen: HistoryRecord | None) -> datetime | None:
+def data_time_of(world: World, view: ViewRecord, seen: HistoryRecord | None) -> datetime | None:
     """When the refresh began that saw the sources last. What a view of the same name saw before does not count."""
     if seen is None or world.nodes[view.key].version is None or seen.started_at < utc(view.created_at):
         return None

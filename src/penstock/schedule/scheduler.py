@@ -16,17 +16,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from penstock.catalog import Catalog, HistoryRecord, World
+from penstock.catalog.alerts import Episode
 from penstock.engine.consistency import together
 from penstock.engine.engine import Engine
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream
 from penstock.errors import PenstockError, RefreshError
+from penstock.observe.alerting import look
 from penstock.schedule.due import Due
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
 
 _log = logging.getLogger("penstock.schedule")
+
+_BETWEEN_ALERTS = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +62,7 @@ class _Seen:
     world: World
     last: Mapping[str, HistoryRecord]
     saw: Mapping[str, HistoryRecord]
+    alerts: set[Episode]
     versions: Mapping[str, int | None] = field(default_factory=dict)
     outlook: Outlook | None = None
 
@@ -84,6 +89,7 @@ class Scheduler:
         """When a view was last tried here: a view that another scheduler holds is not asked for in a tight loop."""
         self._seen: _Seen | None = None
         self._last_work = clock()
+        self._looked = datetime.min.replace(tzinfo=timezone.utc)
 
     # -- from outside -------------------------------------------------------------------------------------------------
 
@@ -166,15 +172,22 @@ class Scheduler:
             world, catalog = self._catalog.world(), self._catalog
             seen = _Seen(
                 beat=beat, world=world, last=catalog.last_refreshes(),
-                saw=catalog.last_refreshes(that_saw_sources=True),
+                saw=catalog.last_refreshes(that_saw_sources=True), alerts=catalog.open_alerts(),
             )  # fmt: skip
         versions = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
         if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
             seen.versions = versions
             seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now)
         self._seen = seen
+        self._look_for_alerts(seen, now)
         assert seen.outlook is not None
         return seen.world, seen.outlook
+
+    def _look_for_alerts(self, seen: _Seen, now: datetime) -> None:
+        """Every few seconds, which is soon enough for a view that has become too old."""
+        if not now - self._looked < _BETWEEN_ALERTS:  # a clock that was set back is no reason to wait
+            self._looked = now
+            look(self._catalog, seen.world, seen.saw, seen.versions, seen.alerts, now)
 
     def _wait(self, found: Outlook, now: datetime, world: World) -> float:
         """Seconds until the next look: at the next moment of a schedule, or to poll, whichever is sooner."""
@@ -196,7 +209,7 @@ class Scheduler:
         error = None
         try:
             report: Report | Mapping[str, ViewReport] = self._engine().refresh(
-                [one.key for one in group], leave=left_out
+                [one.key for one in group], leave=left_out, due={one.key: one.why.value for one in group}
             )
         except RefreshError as problem:
             report = problem.report

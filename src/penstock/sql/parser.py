@@ -185,8 +185,11 @@ def _drop_table(cursor: Cursor) -> s.Statement:
     cursor.expect("DROP", "TABLE")
     if_exists = cursor.take("IF", "EXISTS")
     name = cursor.name("the name of the table")
+    cascade = cursor.take("CASCADE")
+    if not cascade:
+        cursor.take("RESTRICT")
     cursor.end()
-    return s.DropTable(cursor.text, name, if_exists)
+    return s.DropTable(cursor.text, name, if_exists, cascade)
 
 
 def _create_view(cursor: Cursor) -> s.CreateView:

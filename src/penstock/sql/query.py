@@ -24,6 +24,7 @@ from penstock.sql.event_time import (
     windows_put_back,
 )
 from penstock.sql.lexer import error_at, tokenize
+from penstock.sql.names import OWN
 from penstock.sql.rewriting import Rewriting
 
 # sqlglot warns on standard error about statements it hands through; what matters to the user is raised here instead.
@@ -155,15 +156,27 @@ def table_names(tree: exp.Expr) -> list[str]:
     """
     found: dict[str, str] = {}
     for table in sorted(tables(tree), key=lambda t: t.this.meta.get("start", 0)):
-        found.setdefault(table.name.lower(), table.name)
+        found.setdefault(name_of(table).lower(), name_of(table))
     return list(found.values())
+
+
+def name_of(table: exp.Table) -> str:
+    """
+    >>> [name_of(table) for table in tables(parse_query("SELECT * FROM orders JOIN Penstock.Views"))]
+    ['orders', 'penstock.views']
+    """
+    return f"{OWN}{table.name.lower()}" if _is_own(table) else table.name
+
+
+def _is_own(table: exp.Table) -> bool:
+    return f"{table.db.lower()}." == OWN and not table.catalog
 
 
 def tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Every reference to a real table in a tree."""
     for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier) and not _is_cte(table):
-            if table.args.get("db"):
+        if isinstance(table.this, exp.Identifier) and (_is_own(table) or not _is_cte(table)):
+            if table.args.get("db") and not _is_own(table):
                 if "/" in table.name:
                     raise NotFoundError.of_path(table.name)
                 raise NotSupportedError(
@@ -211,8 +224,8 @@ def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     edits = []
     text = whole(text)
     for table in tables(_parse(text)):
-        start, end = table.this.meta["start"], table.this.meta["end"] + 1
-        edits.append((start, end, replace(table.name)))
+        first, end = table.args.get("db") or table.this, table.this.meta["end"] + 1
+        edits.append((first.meta["start"], end, replace(name_of(table))))
         if not table.alias and not isinstance(table.parent, exp.Insert):
             behind = _SAMPLE.match(text, end)
             place = behind.end() if behind else end

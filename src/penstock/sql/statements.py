@@ -93,6 +93,8 @@ class SetSetting(Statement):
 class DropTable(Statement):
     name: str
     if_exists: bool
+    cascade: bool = False
+    """Whether the views that read it go with it."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,82 @@
+"""``top``: how the views stand, drawn again every second: the oldest against their target first."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from penstock.cli.output import cell, out, plain_table
+from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, count, styled, time_cells
+from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
+from penstock.vocabulary import State, Status
+
+if TYPE_CHECKING:
+    from penstock.database import Database
+    from penstock.observe.status import ViewStatus
+
+_REFRESHES = 8
+"""The last refreshes that are shown."""
+
+
+def top(
+    context: typer.Context,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.2, help="How often to look.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and leave.")] = False,
+    warehouse: WarehouseOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Watch how the views stand, whoever refreshes them: what is too old first. Ctrl-C ends it."""
+    with opened(place_of(context, warehouse, catalog)) as (database, _):
+        if once or not out().is_terminal:
+            out().print(_drawn(database))
+            return
+        with Live(_drawn(database), console=out(), screen=True, auto_refresh=False) as live:
+            while True:
+                time.sleep(every)
+                live.update(_drawn(database), refresh=True)
+
+
+def _drawn(database: Database) -> RenderableType:
+    views = sorted(database.status(), key=_urgency)
+    alerts = [alert for alert in database.alerts() if alert.cleared_at is None]
+    building = sum(view.building for view in views)
+    head = Text.assemble(
+        (database.path, "bold"), f"  {len(views):,} views, {building:,} being refreshed, ",
+        (f"{len(alerts):,} alerts", "bold red" if alerts else "green"),
+    )  # fmt: skip
+    table = plain_table("view", "refreshes", "state", "lag", "target", "behind", "last", "seconds", right=("seconds",))
+    for view in views:
+        table.add_row(
+            cell(view.name, "bold"), *time_cells(view), cell(view.behind_in_words(), "yellow"),
+            styled(view.last_action, ACTION_STYLES), cell(view.last_seconds and f"{view.last_seconds:.2f}"),
+        )  # fmt: skip
+    lines: list[RenderableType] = [Text.assemble((f"{a.view}, {a.kind}: ", "yellow"), a.message) for a in alerts]
+    return Group(head, "", table, *(["", *lines] if lines else []), "", _last(database))
+
+
+def _urgency(view: ViewStatus) -> tuple[bool, bool, float, str]:
+    """What is wrong first, then what is old against what it may be."""
+    share = 0.0
+    if view.lag is not None and view.target_lag:
+        share = view.lag / view.target_lag
+    return view.state in (State.ACTIVE, State.INITIALIZING), not view.building, -share, view.name
+
+
+def _last(database: Database) -> RenderableType:
+    table = plain_table(
+        "at", "view", "action", "+rows", "-rows", "seconds", "due by", right=("+rows", "-rows", "seconds")
+    )
+    for record in database.history(limit=_REFRESHES):
+        failed = record.status != Status.SUCCEEDED
+        table.add_row(
+            record.started_at.astimezone().strftime("%H:%M:%S"), cell(record.view, "bold"),
+            styled(record.status, STATUS_STYLES) if failed else styled(record.action, ACTION_STYLES),
+            count(record.rows_inserted), count(record.rows_deleted), f"{record.seconds:.2f}",
+            cell((record.details or {}).get("due")),
+        )  # fmt: skip
+    return table

@@ -1,0 +1,106 @@
+"""Alerts over HTTP, to a real receiver: signed, tried again, in order, and in nobody's way."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from penstock.observe.webhook import DELIVERY, SIGNATURE, TIMESTAMP, Delivery, Webhook, signature
+
+
+class Receiver:
+    """A server that refuses the first ``refusals`` requests and keeps the others."""
+
+    def __init__(self) -> None:
+        self.refusals = 0
+        self.slow = 0.0
+        self.tried: list[str] = []
+        self.heard: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.tried.append(self.headers[DELIVERY])
+                time.sleep(receiver.slow)
+                refused = len(receiver.tried) <= receiver.refusals
+                if not refused:
+                    receiver.heard.append((dict(self.headers), body))
+                self.send_response(503 if refused else 204)
+                self.end_headers()
+
+            def log_message(self, *words: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/alerts"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+def test_a_delivery_is_signed(receiver: Receiver) -> None:
+    hook = Webhook()
+    hook.send(Delivery(receiver.url, "s3cret", {"kind": "lag_exceeded"}))
+    hook.send(Delivery(receiver.url, None, {"kind": "unsigned"}))
+    hook.close()
+    (headers, body), (unsigned, _) = receiver.heard
+    assert json.loads(body) == {"kind": "lag_exceeded"}
+    expected = signature("s3cret", headers[TIMESTAMP], body)
+    assert hmac.compare_digest(headers[SIGNATURE], expected)
+    assert SIGNATURE not in unsigned
+    assert b"s3cret" not in body
+
+
+def test_a_receiver_that_refuses_is_asked_again(receiver: Receiver) -> None:
+    receiver.refusals = 3
+    waits: list[float] = []
+    hook = Webhook(waits.append)
+    for number in range(2):
+        hook.send(Delivery(receiver.url, None, {"number": number}))
+    hook.close()
+    assert [json.loads(body)["number"] for _, body in receiver.heard] == [0, 1], "in order"
+    assert waits == [1.0, 2.0, 4.0]
+    assert len(set(receiver.tried)) == 2, "a delivery keeps its number, so that a receiver can tell it came before"
+
+
+def test_what_cannot_be_delivered_is_logged_without_the_url(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.refusals = 1000
+    hook = Webhook(lambda wait: None)
+    hook.send(Delivery(receiver.url + "?token=s3cret", None, {}))
+    hook.close()
+    assert (len(receiver.tried), receiver.heard) == (6, [])
+    assert "the receiver answered 503" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+def test_nobody_waits_for_a_slow_receiver(receiver: Receiver) -> None:
+    receiver.slow = 0.5
+    hook = Webhook()
+    begun = time.perf_counter()
+    for _ in range(2000):
+        hook.send(Delivery(receiver.url, None, {}))
+    assert time.perf_counter() - begun < 0.5, "the receiver takes that long for one"
+    hook.close(patience=0.1)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/nobody", "http://nowhere.invalid/", "ftp://x", "http://"])
+def test_a_wrong_address_is_only_logged(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    hook = Webhook(lambda wait: None)
+    hook.send(Delivery(url, None, {}))
+    hook.close()
+    assert "an alert could not be sent" in caplog.text
