@@ -32,6 +32,7 @@ MIGRATIONS: dict[int, list[str]] = {
         "suspended BOOLEAN NOT NULL, errors INTEGER NOT NULL, kind VARCHAR(20), not_before TIMESTAMPTZ, "
         "failed_on JSON)",
     ],
+    6: [],
 }
 """What each version asks of a catalog of the version before it."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 NO_ROWS = -1
 """In the place of a version: the node was emptied, and has none."""
