@@ -18,6 +18,9 @@ from penstock.schedule.scheduler import Finished, Scheduler
 from penstock.vocabulary import Fault, State
 
 
+pytestmark = pytest.mark.catalogs
+
+
 @pytest.fixture
 def orders(db: penstock.Database) -> penstock.Database:
     db.sql("CREATE TABLE orders (id INT, region STRING, amount INT)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -44,6 +43,7 @@ from penstock.graph import CycleError
 from penstock.sql.statements import AlterView, CreateView
 from penstock.sql.triggers import Trigger
 from penstock.storage.delta_log import Snapshot, is_table
+from penstock.storage.runs import Run
 from penstock.storage.view_table import Shape, commit
 from penstock.vocabulary import Policy, Reason, Status
 
@@ -163,7 +163,7 @@ class Views:
             return
         table, shape = Snapshot(own.path), Shape.of(own.schema_json, own.details.placement)
         with leases.writing():
-            commit(table, [], table.files, {}, node=own.name, run=uuid.uuid4().hex[:12], shape=shape)
+            commit(table, [], table.files, {}, node=own.name, run=Run.begun(), shape=shape)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
         views = {**world.views, definition.view.key: definition.view}
