@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, from the wheel that carries one: a fresh cluster, reached over a socket there."""
+"""A PostgreSQL server of the tests' own, from a wheel that carries one: a fresh cluster, reached by a socket in it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from oracle import assert_all_fresh, assert_fresh
 from penstock.schedule.scheduler import Finished, Scheduler
 from penstock.vocabulary import Fault, State
 
-
 pytestmark = pytest.mark.catalogs
 
 

@@ -27,7 +27,7 @@ from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
-from penstock.errors import LeaseLostError, PenstockError, QueryError, SourceError
+from penstock.errors import LeaseLostError, PenstockError, QueryError, SourceError, without_values
 from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
@@ -77,8 +77,11 @@ class Epoch:
         self._watermarks = Watermarks(spark, world)
         self._decision = Decision(catalog, world, self._relations, self._watermarks)
 
-    def run(self, request: Request, told: Callable[[str], None]) -> Result:
-        """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published."""
+    def run(self, request: Request, told: Callable[[str], None], working: Callable[[str], None]) -> Result:
+        """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published.
+
+        ``working`` hears of each node that there is something to do for.
+        """
         self._relate(request)
         result = Result()
         wanted = set(request.nodes)
@@ -87,7 +90,7 @@ class Epoch:
 
         def begin(name: str) -> Piece | None:
             told(self._said(name, numbers[name], len(request.nodes)))
-            return self._begin(name, request, result)
+            return self._begin(name, request, result, working)
 
         try:
             in_order(graph, begin, self._spark.in_thread)
@@ -137,7 +140,7 @@ class Epoch:
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, name: str, request: Request, result: Result) -> Piece | None:
+    def _begin(self, name: str, request: Request, result: Result, working: Callable[[str], None]) -> Piece | None:
         """Decide what to do with a node; gives the work if there is any."""
         clock = Clock()
         with timing(clock):
@@ -146,6 +149,7 @@ class Epoch:
             result.reports[name] = _measured(step, clock, 0)
             return None
         if step.action != Action.NO_DATA:
+            working(name)
             return partial(self._work, step, clock, result)
         with timing(clock):
             report = self._finished(step, result)
@@ -260,7 +264,7 @@ class Epoch:
         reason = Reason.LEASE_LOST if isinstance(problem, LeaseLostError) else Reason.ERROR
         return ViewReport(
             name=relation.name, action=action, reason=reason, status=Status.FAILED, error=str(problem),
-            fault=fault_of(problem),
+            told=_told(problem), fault=fault_of(problem),
         )  # fmt: skip
 
     # -- doing it -----------------------------------------------------------------------------------------------------
@@ -446,6 +450,13 @@ def _as_error(problem: Exception) -> PenstockError:
     told = PenstockError(f"{type(problem).__name__}: {problem}")
     told.__cause__ = problem
     return told
+
+
+def _told(problem: PenstockError | None) -> str | None:
+    if problem is None:
+        return None
+    said = without_values(problem)
+    return said if said == str(problem) else f"{said}. SHOW REFRESH HISTORY has the whole message"
 
 
 def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:
