@@ -187,7 +187,7 @@ def _history_table(records: list[HistoryRecord], names: dict[str, str], now: dat
 
 
 def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datetime) -> Table:
-    from penstock.observe.listings import phases
+    from penstock.observe.epochs import in_phases
 
     table = plain_table(
         "epoch", "view", "started", "action", "seconds", "jobs", "where the time went", "due by",
@@ -198,7 +198,7 @@ def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datet
         table.add_row(
             str(record.epoch), cell(names.get(record.view, record.view), "bold"), _clock(record.started_at, now),
             styled(record.action, ACTION_STYLES), f"{record.seconds:.2f}", cell(details.get("jobs")),
-            cell(phases(details) if "phases" in details else None), cell(details.get("due")),
+            cell(in_phases(details.get("phases", {}))), cell(details.get("due")),
         )  # fmt: skip
     return table
 
