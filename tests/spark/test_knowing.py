@@ -1,4 +1,4 @@
-"""What others hear of refreshes: lineage, logs and the metadata of commits; and that no row and no secret is among it."""
+"""What others hear of refreshes: lineage, logs and the metadata of commits; and that no row or secret is in it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def test_lineage(spark: SparkSession, warehouse: Path, receiver: Receiver, monke
         db.sql("CREATE TABLE orders (id INT, region STRING, amount INT)")
         db.sql("INSERT INTO orders VALUES (1, 'eu', 10), (2, 'us', 20)")
         db.sql(
-            "CREATE MATERIALIZED VIEW totals (place, total) AS SELECT region, SUM(amount) FROM orders WHERE id > 0 GROUP BY region"
+            "CREATE MATERIALIZED VIEW totals (place, total) AS "
+            "SELECT region, SUM(amount) FROM orders WHERE id > 0 GROUP BY region"
         )
         db.create_view("shares", "SELECT place, 100 DIV total AS share FROM totals")
         db.sql("INSERT INTO orders VALUES (3, 'eu', 5)")
@@ -178,7 +179,6 @@ def test_nobody_hears_of_rows_or_secrets(
     for place, text in heard.items():
         assert not [hidden for hidden in _HIDDEN if hidden in text], place
     assert {json.loads(line)["event"] for line in written.lines if '"event"' in line} >= {"refreshed", "raised"}
-    del db
 
 
 def test_a_secret_in_the_place_of_a_catalog_is_not_shown(tmp_path: Path) -> None:

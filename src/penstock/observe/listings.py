@@ -18,7 +18,7 @@ from penstock.frames.settings import Settings
 from penstock.graph.watermarks import as_time
 from penstock.observe.epochs import in_phases
 from penstock.observe.status import ViewStatus
-from penstock.observe.suggestions import next_step
+from penstock.observe.suggestions import suggestion
 
 STATEMENT = "createtab_stmt"
 """The column of SHOW CREATE, named as Spark names it."""
@@ -137,7 +137,7 @@ def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
     rows = [
         (r.epoch, world.display_name(r.view), r.status, r.action, r.strategy, r.reason, r.rows_inserted, r.rows_deleted,
          round(r.seconds, 3), *_details(r), r.started_at, r.error, (r.details or {}).get("due"),
-         "; ".join((r.details or {}).get("nodes", ())) or None, None if r.details is None else next_step(r.reason))
+         "; ".join((r.details or {}).get("nodes", ())) or None, suggestion(r.reason))
         for r in records
     ]  # fmt: skip
     return Listing(

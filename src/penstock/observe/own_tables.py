@@ -48,7 +48,8 @@ def _views(catalog: Catalog) -> Listing:
         "watermark TIMESTAMP, last_refresh TIMESTAMP, last_action STRING, last_status STRING, last_reason STRING, "
         "last_error STRING, refreshes BIGINT, incremental_refreshes BIGINT, full_refreshes BIGINT, "
         "refreshes_without_change BIGINT, skips BIGINT, errors BIGINT, seconds DOUBLE, rows_inserted BIGINT, "
-        "rows_deleted BIGINT, last_lag_seconds DOUBLE, largest_lag_seconds DOUBLE, location STRING, created_at TIMESTAMP",
+        "rows_deleted BIGINT, last_lag_seconds DOUBLE, largest_lag_seconds DOUBLE, "
+        "location STRING, created_at TIMESTAMP",
         rows,
     )
 
@@ -68,8 +69,8 @@ def _epochs(catalog: Catalog) -> Listing:
         for e in epochs(catalog)
     ]  # fmt: skip
     return Listing(
-        "epoch INT, published_at TIMESTAMP, restored INT, run STRING, views STRING, source_versions STRING, due STRING, "
-        "work STRING, phases STRING, seconds DOUBLE, rows_inserted BIGINT, rows_deleted BIGINT",
+        "epoch INT, published_at TIMESTAMP, restored INT, run STRING, views STRING, source_versions STRING, "
+        "due STRING, work STRING, phases STRING, seconds DOUBLE, rows_inserted BIGINT, rows_deleted BIGINT",
         rows,
     )
 
