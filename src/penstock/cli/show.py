@@ -19,6 +19,7 @@ from penstock.vocabulary import Action, Policy, State, Status, When, Word
 
 if TYPE_CHECKING:
     from penstock.catalog import HistoryRecord
+    from penstock.observe.epochs import EpochSummary
     from penstock.observe.explain import Explanation, NodeExplanation
     from penstock.observe.graph import Graph, GraphNode
     from penstock.observe.status import ViewStatus
@@ -48,20 +49,25 @@ NO_VIEWS = (
 def status(
     context: typer.Context, json: JsonOption = False, warehouse: WarehouseOption = None, catalog: CatalogOption = None
 ) -> None:
-    """Show how each view is maintained, how it stands, and what it has not seen yet of what it reads."""
+    """Show how each view is maintained, how it stands, how old it is, and what it has not seen yet of what it reads.
+
+    Of views that refresh themselves: when, their state, and their lag against its target, red if it is over. Below:
+    errors, and the alerts that go on.
+    """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         views = database.status()
         alerts = [alert for alert in database.alerts() if alert.cleared_at is None]
-        empty = not database.graph().nodes
+        names = {node.name.lower(): node.name for node in database.graph().nodes}
     if json:
-        print_json([asdict(view) for view in views])
+        print_json([{**asdict(view), "stale": view.stale, "too_old": view.too_old} for view in views])
     elif not views:
-        out().print(NO_TABLES if empty else NO_VIEWS)
+        out().print(NO_VIEWS if names else NO_TABLES)
     else:
         print_table(_status_table(views, datetime.now(timezone.utc)))
         _print_errors((view.name, view.last_error) for view in views)
         for alert in alerts:
-            out().print(Text.assemble((f"{alert.view}, {alert.kind}: ", "yellow"), alert.message), soft_wrap=True)
+            told = Text.assemble((f"{names.get(alert.view, alert.view)}, {alert.kind}: ", "yellow"), alert.message)
+            out().print(told, soft_wrap=True)
 
 
 def graph(
@@ -88,12 +94,18 @@ def history(
     costs: Annotated[
         bool, typer.Option("--costs", help="Show Spark jobs, where the time went, and why it was time.")
     ] = False,
+    epochs: Annotated[
+        bool, typer.Option("--epochs", help="Show epochs: what was due and why, and what was done to each node.")
+    ] = False,
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
     """Show what refreshes did, newest first."""
     with opened(place_of(context, warehouse, catalog)) as (database, _):
+        if epochs:
+            _print_epochs(database.epochs(limit), json=json)
+            return
         records = database.history(view, limit + 1)
         names = {node.name.lower(): node.name for node in database.graph().nodes}
     shown = records[:limit]
@@ -201,6 +213,32 @@ def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datet
             cell(in_phases(details.get("phases", {}))), cell(details.get("due")),
         )  # fmt: skip
     return table
+
+
+def _print_epochs(found: Sequence[EpochSummary], *, json: bool) -> None:
+    from penstock.observe.epochs import in_phases, listed
+
+    if json:
+        print_json([asdict(epoch) for epoch in found])
+        return
+    if not found:
+        out().print("Nothing was published yet.")
+    now = datetime.now(timezone.utc)
+    for epoch in found:
+        back = f", back to epoch {epoch.restored}" if epoch.restored else ""
+        facts = {
+            "due": "; ".join(f"{view}: {why}" for view, why in epoch.due.items()), "read": listed(epoch.sources),
+            "spent": in_phases(epoch.phases),
+        }  # fmt: skip
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for line in epoch.work:
+            name, _, did = line.partition(": ")
+            table.add_row(Text(f"  {name}", style="bold"), Text(did, overflow="fold"))
+        for label, fact in facts.items():
+            if fact:
+                table.add_row(Text(f"  {label}", style="dim"), Text(fact, style="dim", overflow="fold"))
+        out().print(Text.assemble((f"epoch {epoch.id}", "bold cyan"), f"  {_clock(epoch.published_at, now)}{back}"))
+        out().print(table)
 
 
 def _print_errors(errors: Iterable[tuple[str, str | None]]) -> None:
