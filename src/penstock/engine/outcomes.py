@@ -35,7 +35,8 @@ def alerts_of(report: ViewReport) -> dict[AlertKind, str]:
     elif report.action == Action.REINITIALIZE and report.reason in _NOT_FOLLOWED:
         found[AlertKind.REINITIALIZE_NEEDED] = f"{_NOT_FOLLOWED[report.reason]}: it was filled anew"
     if report.reason in (Reason.UPSTREAM_FAILED, Reason.GROUP_FAILED):
-        found[AlertKind.UPSTREAM_FAILED] = "it waits for a view that it reads, or must advance together with"
+        failed = ", ".join(report.waits_for) or "another view"
+        found[AlertKind.UPSTREAM_FAILED] = f"it waits for {failed}, which failed"
     if report.action == Action.FULL and report.reason == Reason.CHEAPER and report.estimate is not None:
         found[AlertKind.FELL_BACK_TO_FULL] = (
             f"it was recomputed: that was expected to take {report.estimate.full:.1f} s, and maintaining it "

@@ -58,6 +58,8 @@ class ViewReport:
     """What of a small change was left to Spark, though the driver computes most."""
     alerts: dict[AlertKind, str] = field(default_factory=dict)
     """What somebody should know of, by the kind of alert."""
+    waits_for: tuple[str, ...] = ()
+    """Views that failed, of a view that was skipped since it reads them or must advance together with them."""
     remark: str | None = None
     """What else is to be said of the view, though nothing is wrong."""
     nodes: list[str] = field(default_factory=list)
