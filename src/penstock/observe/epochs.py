@@ -86,6 +86,14 @@ def listed(named: Mapping[str, object]) -> str | None:
     return ", ".join(f"{name} {value}" for name, value in named.items()) or None
 
 
+def in_words(due: Mapping[str, str]) -> str | None:
+    """
+    >>> in_words({"totals": "a commit to a source"})
+    'totals: a commit to a source'
+    """
+    return "; ".join(f"{view}: {why}" for view, why in due.items()) or None
+
+
 def in_phases(phases: Mapping[str, float]) -> str:
     """
     >>> in_phases({"planning": 0.1, "reading": 0.0, "computing": 1.25})
