@@ -16,6 +16,8 @@ from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.engine.options import choice, emission, lag_of, length, patience, plain_name, policy_of
 from penstock.errors import NotSupportedError
 from penstock.observe.alerting import current_alerts
+from penstock.observe.epochs import EpochSummary
+from penstock.observe.epochs import epochs as view_epochs
 from penstock.observe.explain import Explanation
 from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
@@ -156,6 +158,11 @@ class Database:
         self._at.check_open()
         world = self._catalog.world()
         return {world.display_name(key): found for key, found in view_statistics(self._catalog).items()}
+
+    def epochs(self, limit: int | None = None) -> list[EpochSummary]:
+        """What each epoch was, newest first: what was due and why, what was done to each node, where the time went."""
+        self._at.check_open()
+        return view_epochs(self._catalog, limit)
 
     def verify(self, *names: str, sample: float | None = None) -> list[Verification]:
         """Compare views (all without names) with their queries, on the versions that they were computed from.

@@ -49,6 +49,7 @@ from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.patch import Patch, TableChange, plan_patch
 from penstock.storage.pinned import Pinned
+from penstock.storage.runs import Run
 from penstock.storage.strategy import weighed
 from penstock.storage.view_table import create_table
 
@@ -140,7 +141,7 @@ def there(table: str) -> pa.Table:
 def applied(table: Snapshot, rows: Frame, keys: Sequence[str] | None, places: Any = None) -> Applied:
     inserted, deleted = totals(rows)
     change = TableChange(rows=rows, inserted=inserted, deleted=deleted, keys=keys, local=rows.rows(), places=places)
-    return apply_change(NO_SPARK, table, change, node="toy", run="run")
+    return apply_change(NO_SPARK, table, change, node="toy", run=Run("run"))
 
 
 def test_the_way_of_a_change(tmp_path: Path) -> None:
