@@ -1,7 +1,7 @@
 """What the soak test comes to: what writers wrote down against what is there, and every view against its query.
 
-The judge reads tables and runs queries with delta-rs. A statement that was begun and of which its writer did not live to
-tell may have been done or not, but not in part; one that was done is done once, one that was refused is not done.
+The judge reads tables and runs queries with delta-rs. A statement that was begun and of which its writer did not live
+to tell may have been done or not, but not in part; one that was done is done once, one that was refused is not done.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from bank import ACCOUNTS, EACH, REGIONS, VIEWS, Rows, by_query, counted, digest, rows_of, wrong_sums
 from deltalake import DeltaTable, QueryBuilder
+from journal import DONE, REFUSED, read_journal, statements
 
 import penstock
-from bank import ACCOUNTS, EACH, REGIONS, VIEWS, Rows, by_query, counted, digest, rows_of, wrong_sums
-from journal import DONE, REFUSED, read_journal, statements
 
 _READ_AGAIN = 300
 """Epochs that the judge reads again."""

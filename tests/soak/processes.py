@@ -15,6 +15,7 @@ from random import Random
 
 LEASE = 60.0
 """Seconds after which others take over from who has stopped."""
+_BEGINS = 30.0
 _AT_ONCE = 2
 """Processes that are stopped at a time."""
 
@@ -31,13 +32,14 @@ class Member:
     process: subprocess.Popen[bytes] | None = None
     stopped_until: float | None = None
     start_at: float = 0.0
+    started: float = 0.0
     killed: bool = False
 
     def start(self) -> None:
         nowhere = {"PATH": str(self.warehouse), "JAVA_HOME": str(self.warehouse / "none")}  # nobody needs Java
         with (self.logs / f"{self.name}.out").open("ab") as out, (self.logs / f"{self.name}.err").open("ab") as err:
             self.process = subprocess.Popen(self.command, stdout=out, stderr=err, env={**os.environ, **nowhere})
-        self.killed = False
+        self.killed, self.started = False, time.monotonic()
 
     def send(self, what: signal.Signals) -> None:
         assert self.process is not None
@@ -107,7 +109,9 @@ class Company:
             self.blows[f"{member.role} killed"] += 1
             return
         long = fate < 0.8 and self.longest > LEASE
-        length = self.random.uniform(LEASE + 5, self.longest) if long else self.random.uniform(0.2, min(8, self.longest))
+        length = (
+            self.random.uniform(LEASE + 5, self.longest) if long else self.random.uniform(0.2, min(8, self.longest))
+        )
         member.send(signal.SIGSTOP)
         member.stopped_until = now + length
         self.blows[f"{member.role} stopped{' for longer than a lease' if long else ''}"] += 1
@@ -118,7 +122,7 @@ class Company:
 
     def end(self, roles: Sequence[str], how: signal.Signals) -> None:
         """End some for good; of schedulers it is expected that they end by themselves when they are told to."""
-        ending = [member for member in self.members if member.role in roles]
+        ending, now = [member for member in self.members if member.role in roles], time.monotonic()
         self.members = [member for member in self.members if member.role not in roles]
         for member in ending:
             if member.stopped_until is not None:
@@ -128,7 +132,8 @@ class Company:
         for member in ending:
             if member.process is not None:
                 code = member.process.wait(180)
-                if how == signal.SIGTERM and not member.killed and code != 0:
+                begins = now - member.started < _BEGINS and code == -how  # before it could listen to signals
+                if how == signal.SIGTERM and not member.killed and code != 0 and not begins:
                     self.faults.append(f"{member.name} ended with {code} when it was told to")
 
 

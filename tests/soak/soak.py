@@ -1,5 +1,5 @@
-"""The soak test: ``soak.py --minutes 60``. Writers, schedulers, refreshers and readers on one warehouse, in processes of
-their own that are killed and stopped at random; at the end the judge, and Spark as another one.
+"""The soak test: ``soak.py --minutes 60``. Writers, schedulers, refreshers and readers on one warehouse, in processes
+of their own that are killed and stopped at random; at the end the judge, and Spark as another one.
 
 No process but the first and the last has a JVM. ``docs/reliability.md`` has the figures of a long run.
 """
@@ -20,11 +20,12 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-import penstock
 from bank import VIEWS, found_bank
 from judge import Verdict, judge
 from processes import Company, Member, scheduler, worker
 from workers import WRITERS
+
+import penstock
 
 _TESTS = Path(__file__).parent.parent
 
@@ -36,7 +37,7 @@ class Soak:
     place: Path
     seconds: float
     random: Random
-    between: tuple[float, float] | None = (5.0, 20.0)
+    between: tuple[float, float] | None = (4.0, 14.0)
     longest: float = 75.0
     schedulers: int = 2
     readers: int = 2
@@ -177,7 +178,7 @@ def main() -> int:
     say(f"seed {given.seed}, in {place}")
     if not (place / "warehouse").exists():
         _with_spark("found", place)
-    soak = Soak(place, given.minutes * 60, Random(given.seed), between=None if given.calm else (5.0, 20.0))
+    soak = Soak(place, given.minutes * 60, Random(given.seed), between=None if given.calm else (4.0, 14.0))
     say("all processes start")
     company = soak.run()
     return _told(soak, company)

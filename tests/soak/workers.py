@@ -10,11 +10,11 @@ from random import SystemRandom
 from typing import Any
 
 import pyarrow as pa
+from bank import ACCOUNTS, EVENTS, REGIONS, VIEWS, Rows, by_query, digest, rows_of, wrong_sums
 from deltalake import DeltaTable, write_deltalake
+from journal import BEGUN, DONE, REFUSED, Journal, read_journal, statements
 
 import penstock
-from bank import ACCOUNTS, EVENTS, REGIONS, VIEWS, Rows, by_query, digest, rows_of, wrong_sums
-from journal import BEGUN, DONE, REFUSED, Journal, read_journal, statements
 
 WRITERS = 2
 _KEPT = 300
