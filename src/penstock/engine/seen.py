@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.catalog import TableRecord, World
-from penstock.engine.sought import sought_by
+from penstock.engine.sought import Wanted
 from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import NotHere
+from penstock.frames.keys import Sought
 from penstock.frames.settings import Settings
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.dialect import SparkSql
 from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.lookup import look_up
-from penstock.storage.parquet import table_frame
+from penstock.storage.parquet import read_rows, table_frame
 from penstock.storage.reader import found_frame, schema_of
 from penstock.storage.row_ranges import read_between
 
@@ -101,24 +103,30 @@ def _resolved(found: exp.Column, scopes: Sequence[Scope]) -> exp.Expr:
     return exp.Column(this=exp.Identifier(this=names[0], quoted=True))
 
 
-def rows_where(seen: Seen, table: Snapshot, condition: exp.Expr | None) -> ArrowFrame:
-    """The rows of a table that may fulfil a condition, with their places; others may be among them.
+def rows_where(seen: Seen, table: Snapshot, wanted: Wanted | None) -> ArrowFrame:
+    """The rows of a table that are wanted, or all, with their places; others may be among them.
 
-    Of a large table rows are looked up by what the condition says of its columns.
+    Of a large table they are looked up.
     """
     if not table.told_by_name:
         raise NotHere("files of one name")
     names = schema_of(table).names
-    if table.rows >= limits.LOOKUP_LEAST_ROWS and condition is not None:
-        sought = sought_by(condition, schema_of(table), seen.settings)
-        found = look_up(table, names, sought.keys, located=True) if sought.keys is not None else None
-        if found is None and sought.bounds:
-            found = read_between(table, names, sought.bounds)
+    if table.rows >= limits.LOOKUP_LEAST_ROWS and wanted is not None:
+        found = None if wanted.keys is None else _looked_up(table, wanted.keys)
+        if found is None and wanted.bounds:
+            found = read_between(table, names, wanted.bounds)
         if found is not None:
             frame = found_frame(seen.spark, table, found)
-            assert isinstance(frame, ArrowFrame)
-            return frame
+            if isinstance(frame, ArrowFrame):
+                return frame
     frame = table_frame(seen.spark, table, names, located=True)
     if not isinstance(frame, ArrowFrame) or frame.rows() is None:
         raise NotHere(f"more than {limits.READ_ROWS:,} rows are to be looked through")
     return frame
+
+
+def _looked_up(table: Snapshot, keys: Sought) -> pa.Table | None:
+    names = schema_of(table).names
+    if not keys.keys.num_rows:
+        return read_rows(table, names, (), located=True)
+    return look_up(table, names, keys, located=True)

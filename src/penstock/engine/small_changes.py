@@ -12,10 +12,12 @@ from penstock.catalog import TableRecord
 from penstock.engine.answered import answered
 from penstock.engine.assignment import Target
 from penstock.engine.seen import Scope, Seen, only, resolved, rows_where
+from penstock.engine.sought import sought_by
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import NotHere
 from penstock.frames.names import FILE, LOCATED, PLACE
 from penstock.storage.patch import Places, by_file
+from penstock.storage.reader import schema_of
 from penstock.storage.row_change import RowChange, are_counted
 
 
@@ -50,8 +52,10 @@ def _pairs(tree: exp.Update | exp.Delete, seen: Seen) -> Sequence[tuple[exp.Expr
 
 def _meant(seen: Seen, target: Target, condition: exp.Expr | None) -> ArrowFrame:
     """The rows of the table that fulfil a condition, with their places."""
-    rows = rows_where(seen, target.table, condition)
-    return rows if condition is None else true_rows(rows, condition)[0]
+    if condition is None:
+        return rows_where(seen, target.table, None)
+    wanted = sought_by(condition, schema_of(target.table), seen.settings)
+    return true_rows(rows_where(seen, target.table, wanted), condition)[0]
 
 
 def true_rows(rows: ArrowFrame, condition: exp.Expr) -> tuple[ArrowFrame, ArrowFrame]:

@@ -17,6 +17,7 @@ from penstock.catalog import TableRecord
 from penstock.engine.seen import Seen, parsed
 from penstock.engine.small_changes import changed
 from penstock.engine.small_inserts import inserted
+from penstock.engine.small_merges import merged
 from penstock.errors import ConflictError, NotFoundError
 from penstock.frames.frame import NotHere
 from penstock.frames.settings import Own, under
@@ -67,6 +68,8 @@ def compute(statement: TableStatement, table: TableRecord, seen: Seen) -> RowCha
                     return inserted(tree, table, seen)
                 case exp.Update() | exp.Delete():
                     return changed(tree, table, seen)
+                case exp.Merge():
+                    return merged(tree, table, seen)
     except HistoryGone as problem:
         raise NotHere(str(problem)) from None
     except pa.ArrowException as problem:

@@ -123,9 +123,14 @@ def _constant(value: exp.Expr, kind: DataType, settings: Settings) -> pa.Array |
         found = computed(value, Rows({}, 1, settings))
     except (NotHere, pa.ArrowException):
         return None
-    if pa.types.is_integer(found.type) and isinstance(kind, IntegralType):
-        return found.cast(pa.int64())
-    return found if _is_of(found.type, kind) else None
+    return comparable(found, kind)
+
+
+def comparable(values: pa.Array, kind: DataType) -> pa.Array | None:
+    """Values as they are looked up in a column; None if they are of another kind."""
+    if pa.types.is_integer(values.type) and isinstance(kind, IntegralType):
+        return values.cast(pa.int64())
+    return values if _is_of(values.type, kind) else None
 
 
 def _is_of(found: pa.DataType, kind: DataType) -> bool:
