@@ -14,11 +14,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.catalog import TableRecord
-from penstock.engine.assignment import Target, Values, written_table
+from penstock.engine.assignment import Target, Values
 from penstock.engine.query_here import read_query
 from penstock.engine.seen import Scope, Seen, only, resolved, rows_where
 from penstock.engine.small_changes import places_of, true_rows
 from penstock.engine.sought import Wanted, comparable, conjuncts
+from penstock.engine.written_values import written_columns
 from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.arrow.groups import Numbers
@@ -109,8 +110,9 @@ class _Merge:
         named = [part.name for part in alias.args.get("columns") or ()] if alias is not None else []
         if isinstance(using, exp.Values):
             rows = [list(row.expressions) if isinstance(row, exp.Tuple) else [row] for row in using.expressions]
-            frame = written_table(self.seen, rows, "s")
-            names = [f"col{place + 1}" for place in range(len(frame.columns))]
+            columns = written_columns(rows, self.seen.settings)
+            names = [f"col{place + 1}" for place in range(len(columns))]
+            frame = ArrowFrame.of(self.seen.spark, pa.table(columns, names=_numbered("s", names)))
         else:
             if not isinstance(using, exp.Table | exp.Subquery):
                 raise NotHere("a source that only Spark reads")

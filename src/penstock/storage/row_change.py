@@ -23,7 +23,7 @@ from pyroaring import BitMap64
 from penstock.errors import ConflictError
 from penstock.storage.appending import can_append
 from penstock.storage.deletion_vectors import describe, file_name
-from penstock.storage.delta_log import CHANGE_TYPE, Shaped, Snapshot, filesystem_of, snapshot_of
+from penstock.storage.delta_log import CHANGE_TYPE, Shaped, Snapshot, filesystem_of, newest
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import VersionTaken, marked, put, removed, said
 from penstock.storage.table_rows import fitting
@@ -139,7 +139,7 @@ def _put(change: RowChange, written: Prepared, name: str, log: int) -> int:
         except VersionTaken:
             if not change.blind:
                 raise
-            table = snapshot_of(table.path)
+            table = newest(table.path)
             if _shape(table) != _shape(change.table) or not can_append(table):
                 raise ConflictError(
                     f"table {name!r} was changed by another writer meanwhile. Nothing was inserted; try again."
