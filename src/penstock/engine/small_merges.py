@@ -1,6 +1,7 @@
 """MERGE of a few rows on the driver, with Delta's meaning: of several clauses, the first that a row meets is done.
 
-A row of the table that several rows of the source match is Delta's to judge, unless all that can come of it is DELETE.
+A row of the table that several rows of the source match is Delta's to judge,
+unless nothing can come of it, or only DELETE.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ class _Merge:
         pairs = self._pairs
         removing = self._clauses(matched=True, source=False)
         met = _numbers(pairs, _MINE)
+        left = self._clauses(matched=False, source=True)
         if len(np.unique(met)) < len(met):
-            if removing != [_Clause(None, None)]:
+            if removing != [_Clause(None, None)] and (removing or left):
                 raise NotHere("several rows of the source match one row of the table")
             pairs = _once(pairs)
         parts = list(_chosen(pairs, removing))
-        left = self._clauses(matched=False, source=True)
         if left:
             parts += _chosen(_without(self._mine, _MINE, met), left)
         deleted = [self._stored(rows) for rows, clause in parts if clause.values is None]
