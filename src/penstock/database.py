@@ -263,12 +263,13 @@ class Database:
         consistency: str | None = None,
         schedule_policy: str | None = None,
     ) -> None:
-        """Change when or how a view is refreshed."""
+        """Change when or how a view is refreshed. ``target_lag="NONE"`` takes a target lag away."""
         self._at.check_open(to_change=True)
         self._at.engine.views.alter(
             s.AlterView(
                 "", name=name, policy=policy, trigger=None if refresh is None else trigger_of(refresh),
-                lag=lag_of(target_lag), consistency=consistency, schedule=schedule_policy, priority=priority,
+                lag=lag_of(target_lag, none=True), consistency=consistency, schedule=schedule_policy,
+                priority=priority,
             )
         )  # fmt: skip
 

@@ -41,7 +41,7 @@ from penstock.errors import (
 )
 from penstock.frames.settings import Own, Settings, check_readable, own, under
 from penstock.graph import CycleError
-from penstock.sql.statements import AlterView, CreateView
+from penstock.sql.statements import NONE, AlterView, CreateView
 from penstock.sql.triggers import Trigger
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.runs import Run
@@ -205,7 +205,8 @@ class Views:
         self._work.catalog.world().view_key(change.name)
         if policy is not None:
             self._set_policy(change.name, policy)
-        return self._set_options(change.name, change.trigger, {k: v for k, v in changed.items() if v is not None})
+        said = {k: v for k, v in changed.items() if v is not None}
+        return self._set_options(change.name, change.trigger, said | ({"lag": None} if change.lag == NONE else {}))
 
     def suspend(self, name: str, *, suspended: bool) -> str:
         """Take a view out of what is refreshed by itself, or back into it; gives its name."""

@@ -124,6 +124,10 @@ class Scheduler:
                 except PenstockError as problem:  # the catalog is away, say: it may be there again in a moment
                     _log.warning("the catalog cannot be asked what is due: %s", without_values(problem))
                     tick = Tick(wait=5.0)
+                except Exception as problem:  # what nobody thought of is no reason to leave all views alone
+                    where = "".join(traceback.format_tb(problem.__traceback__))
+                    _log.error("what is due cannot be told: %s\n%s", type(problem).__name__, where)
+                    tick = Tick(wait=5.0)
                 if until_idle and not tick.begun and not self.busy():
                     return
                 self._wake.wait(tick.wait)
