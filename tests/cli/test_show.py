@@ -63,7 +63,7 @@ def test_history_is_newest_first_and_limited(run: Run, stocked: Path) -> None:
     shown = lines(run("history", "NOTES", "-w", stocked).stdout)
     assert shown[0].startswith("epoch view started action")
     assert " Notes " in shown[1]
-    assert "INCREMENTAL - ERROR 0 0" in shown[1]
+    assert "FAILED - ERROR 0 0" in shown[1]
     assert "FULL OVERWRITE INITIAL 3 0" in shown[2]
     assert "cannot be cast" in shown[3]
     cut = run("history", "--limit", "2", "-w", stocked).stdout
