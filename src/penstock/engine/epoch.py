@@ -404,7 +404,8 @@ class Epoch:
             after = self._relations[source].after
             if after is not None:
                 direct = source in step.node.inputs
-                frontier[source] = Frontier(after.version, after.table_id, direct, after.fingerprint())
+                known = None if direct else self._below(step.node, source, result)
+                frontier[source] = known or Frontier(after.version, after.table_id, direct, after.fingerprint())
         for read in step.node.inputs:
             after = self._relations[read].after
             assert after is not None
@@ -419,6 +420,14 @@ class Epoch:
         mark = self._watermarks.moved(name)
         if mark is not None:
             result.publication.watermarks[name] = mark
+
+    def _below(self, node: NodeRecord, source: str, result: Result) -> Frontier | None:
+        """What the inputs of a node have consumed of a table that it does not read itself; of one that was left as it
+        is, that is less than what others have."""
+        new, old = result.publication.frontiers, self._world.frontiers
+        below = (new.get(read, old.get(read, {})).get(source) for read in node.inputs)
+        found = min((f for f in below if f is not None), key=lambda f: f.version, default=None)
+        return None if found is None else replace(found, direct=False)
 
 
 def _as_error(problem: Exception) -> PenstockError:
