@@ -208,7 +208,7 @@ def test_a_large_table_is_not_read_for_a_few_rows(alone: penstock.Database) -> N
         {"id": ids, "k": pa.array(["a", "b", None]).take(pa.array(ids % 3)), "x": (ids % 10).astype("int32")}
     )
     with held_log(path_of(alone)) as log:
-        commit(RowChange(table=newest(path_of(alone)), operation="WRITE", inserted=many, blind=True), "t", log)
+        commit(RowChange(table=newest(path_of(alone)), operation="WRITE", inserted=many, blind=True), log)
     for text, touched in (
         ("UPDATE t SET x = x + 100 WHERE id = 777777", 1),
         ("DELETE FROM t WHERE 777777 = id AND x < 100", 0),

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 from pyroaring import BitMap64
 
-from penstock.errors import ConflictError
 from penstock.storage.appending import can_append
 from penstock.storage.deletion_vectors import describe, file_name
 from penstock.storage.delta_log import CHANGE_TYPE, Shaped, Snapshot, filesystem_of, newest
@@ -29,7 +28,6 @@ from penstock.storage.log_writer import VersionTaken, marked, put, removed, said
 from penstock.storage.table_rows import fitting
 from penstock.storage.view_table import as_action, discard, write_table
 
-_TRIES = 20
 _CHECKPOINT_EVERY = 100
 
 
@@ -111,7 +109,7 @@ def prepare(change: RowChange) -> Prepared:
     return Prepared(path=table.path, actions=actions, adds=adds, others=others)
 
 
-def commit(change: RowChange, name: str, log: int) -> int:
+def commit(change: RowChange, log: int) -> int:
     """Write a change and commit it; gives the version, that of the table if nothing changes.
 
     If another writer was first, nothing is left behind, and ``VersionTaken`` is raised: the statement may mean other
@@ -122,29 +120,24 @@ def commit(change: RowChange, name: str, log: int) -> int:
         return change.table.version
     written = prepare(change)
     try:
-        return _put(change, written, name, log)
+        return _put(change, written, log)
     except BaseException:
         written.discard()
         raise
 
 
-def _put(change: RowChange, written: Prepared, name: str, log: int) -> int:
+def _put(change: RowChange, written: Prepared, log: int) -> int:
     about = {"operationParameters": {"mode": "Append"}} if change.operation == "WRITE" else {}
     actions = [said(change.operation, isBlindAppend=change.blind, **about), *written.actions]
     table = change.table
-    for _ in range(_TRIES):
+    while True:
         try:
             put(table.path, table.version + 1, actions, checkpoint_every=_CHECKPOINT_EVERY, log=log)
             return table.version + 1
         except VersionTaken:
-            if not change.blind:
-                raise
             table = newest(table.path)
-            if _shape(table) != _shape(change.table) or not can_append(table):
-                raise ConflictError(
-                    f"table {name!r} was changed by another writer meanwhile. Nothing was inserted; try again."
-                ) from None
-    raise ConflictError(f"table {name!r} is being written by others all the time. Nothing was inserted; try again.")
+            if not change.blind or _shape(table) != _shape(change.table) or not can_append(table):
+                raise
 
 
 def can_mark(table: Snapshot) -> bool:
@@ -205,5 +198,5 @@ def _together(parts: Sequence[pa.Table]) -> pa.Table | None:
     return pa.concat_tables([part.select(parts[0].column_names) for part in parts]) if parts else None
 
 
-def _shape(table: Shaped) -> tuple[str, tuple[str, ...]]:
-    return table.schema_json, tuple(table.partition_columns)
+def _shape(table: Shaped) -> tuple[object, ...]:
+    return table.schema_json, tuple(table.partition_columns), table.configuration
