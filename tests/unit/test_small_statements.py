@@ -89,15 +89,9 @@ class Statements:
 
     def merge(self, source: list[Row]) -> tuple[str, Callable[[list[Row]], tuple[list[Row], int] | None]]:
         on = self.chance.choice(list(ON))
-        matched = [
-            self._clause(
-                {
-                    **OF_T,
-                },
-                own=True,
-            )
-            for _ in range(self.chance.randint(0, 2))
-        ]
+        matched = [self._clause(OF_T, own=True) for _ in range(self.chance.randint(0, 2))]
+        if any(not condition for condition, *_ in matched[:-1]):
+            return self.merge(source)
         absent = [self._condition(OF_S) for _ in range(self.chance.randint(0, 1))]
         left = [self._clause(OF_T, own=False) for _ in range(self.chance.choice([0, 0, 1]))]
         text = f"MERGE INTO t USING s ON {on} "
@@ -248,6 +242,8 @@ def test_defaults_constraints_and_subqueries(alone: penstock.Database) -> None:
         "UPDATE t SET id = (SELECT id FROM s)", "INSERT INTO t BY NAME SELECT 1 AS id, 2 AS other",
         "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *",
         "INSERT INTO t (id) SELECT id FROM s LIMIT 1",
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET k = DEFAULT",
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE WHEN MATCHED THEN UPDATE SET n = 1",
         "INSERT INTO t (id, k) SELECT id, id FROM s", "INSERT OVERWRITE t SELECT 1, 'a', 1, 1",
     ):  # fmt: skip
         with pytest.raises(NeedsSpark):
