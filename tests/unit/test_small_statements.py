@@ -59,9 +59,8 @@ def change_of(db: penstock.Database, version: int) -> Counter[Row]:
     path, found = path_of(db), Counter[Row]()
     with without_spark():
         read = read_change(NO_SPARK, Snapshot(path, version - 1), Snapshot(path, version), ["id", "k", "x"])
-        rows = None if read.rows is None else read.rows.rows()
-    assert rows is not None
-    for row in rows.to_pylist():
+        rows = None if read.rows is None else read.rows.arrow()
+    for row in rows.to_pylist() if rows is not None else ():
         found[row["id"], row["k"], row["x"]] += row[WEIGHT]
     return found
 
