@@ -72,7 +72,7 @@ def _work(name: str, record: HistoryRecord, nodes: Iterable[str]) -> Iterable[st
     """What was done; of a view that nothing was to be done for, nothing."""
     if record.status == Status.SUCCEEDED and record.action == Action.NO_DATA:
         return
-    done = "FAILED" if record.status == Status.FAILED else str(record.action)
+    done = str(record.status if record.status == Status.FAILED else record.action)
     rows = f"+{record.rows_inserted:,} -{record.rows_deleted:,}"
     yield f"{name}: {done} ({record.reason}), {rows} rows, {record.seconds:.2f} s"
     yield from nodes
