@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, settle
+from penstock.catalog.intents import publish_tables
 from penstock.catalog.records import (
     Definition,
     Fence,
@@ -50,6 +51,7 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
         mark = _not_back(_newest_mark(connection, relation), mark)
         seen = asdict(mark.seen) if mark.seen else None
         connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
+    publish_tables(connection, publication.tables)
     alerts = remember(connection, [replace(record, epoch=epoch) for record in publication.history])
     if publication.definitions:
         drop_unused_nodes(connection)

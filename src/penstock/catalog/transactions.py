@@ -1,0 +1,44 @@
+"""What transactions say in the catalog: that tables are about to be written, and that they have been, or are as before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from penstock.catalog.catalog import Catalog, read_world
+from penstock.catalog.intents import open_intents, publish_tables, read_intents
+from penstock.catalog.publishing import check_fence
+from penstock.catalog.records import Fence, Intent, World
+
+
+@dataclass(frozen=True)
+class Intents:
+    catalog: Catalog
+
+    def open(self, intents: Iterable[Intent], fence: Fence) -> World:
+        """Say that these tables are about to be written; gives the catalog as it is with that."""
+        with self.catalog.transaction(writes=True) as connection:
+            check_fence(connection, fence)
+            open_intents(connection, intents)
+            return read_world(connection)
+
+    def close(self, versions: Mapping[str, int], fence: Fence) -> None:
+        """Say that these tables are read at these versions, or newer ones, from now on."""
+        with self.catalog.transaction(writes=True) as connection:
+            check_fence(connection, fence)
+            publish_tables(connection, versions)
+
+    def all(self) -> Mapping[str, Intent]:
+        """What is being written, and not published yet, by table."""
+        with self.catalog.transaction(writes=False) as connection:
+            return read_intents(connection)["intents"]
+
+    def unchanged(self, world: World, keys: Collection[str]) -> bool:
+        """Whether nothing of these tables was begun or published since the catalog was read.
+
+        Who has looked at the newest versions of several tables in between has seen one moment then.
+        """
+        with self.catalog.transaction(writes=False) as connection:
+            now = read_intents(connection)
+        begun = all(now["intents"].get(key) == world.intents.get(key) for key in keys)
+        return begun and all(now["published"].get(key) == world.published.get(key) for key in keys)
