@@ -28,6 +28,7 @@ from penstock.catalog.records import (
     ViewRecord,
 )
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
+from penstock.vocabulary import When
 
 
 def publish(connection: Connection, publication: Publication, fence: Fence | None) -> tuple[int, list[Alert]]:
@@ -52,6 +53,9 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
         seen = asdict(mark.seen) if mark.seen else None
         connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
     publish_tables(connection, publication.tables)
+    if publication.immediate:
+        becoming = update(t.views).where(t.views.c.key.in_(publication.immediate))
+        connection.execute(becoming.values(refresh=When.IMMEDIATE, scheduled_at=datetime.now(timezone.utc)))
     alerts = remember(connection, [replace(record, epoch=epoch) for record in publication.history])
     if publication.definitions:
         drop_unused_nodes(connection)

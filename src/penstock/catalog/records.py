@@ -144,7 +144,7 @@ class ViewRecord:
 
     @property
     def refreshes_itself(self) -> bool:
-        return self.options.lag is not None or self.trigger.when != When.MANUAL
+        return self.options.lag is not None or self.trigger.when not in (When.MANUAL, When.IMMEDIATE)
 
 
 @dataclass(frozen=True)
@@ -403,6 +403,8 @@ class Publication:
     """Which tables ``sources`` are versions of."""
     tables: dict[str, int] = field(default_factory=dict)
     """Tables that were written under an intent, and the versions at which they are read from now on."""
+    immediate: set[str] = field(default_factory=set)
+    """Views that are IMMEDIATE from now on."""
 
     @property
     def empty(self) -> bool:

@@ -101,12 +101,12 @@ def undo(path: str, base: int, run: str) -> int:
         return head.version
     before, now = snapshot_of(path, base), _logical(head.state.adds)
     came = _logical({a["add"]["path"]: a["add"] for a in commit if "add" in a})
-    then, live = _logical(before.state.adds), {name for name, _ in now}
-    gone = {a["remove"]["path"] for a in commit if "remove" in a}
+    went = {a["remove"]["path"] for a in commit if "remove" in a}
     going = [file for file in came if file in now]
-    back = [f for f in then if f[0] in gone and f not in now and (f[0] not in live or f[0] in {g[0] for g in going})]
+    staying = {path for path, _ in now.keys() - set(going)}
+    back = [add for (file, _), add in _logical(before.state.adds).items() if file in went and file not in staying]
     metadata = [{"metaData": before.state.metadata}] if before.state.metadata != head.state.metadata else []
-    told = [*metadata, *[removed(now[f]) for f in going], *[{"add": {**then[f], "dataChange": True}} for f in back]]
+    told = [*metadata, *[removed(now[f]) for f in going], *[{"add": {**add, "dataChange": True}} for add in back]]
     if told:
         put(path, head.version + 1, [said("RESTORE", operationParameters={"version": str(base)}), *told])
     return head.version + bool(told)
