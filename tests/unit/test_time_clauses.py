@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.errors import NotSupportedError, SqlError
+from penstock.errors import SqlError
 from penstock.sql import statements as s
 from penstock.sql.clauses import trigger_of
 from penstock.sql.parser import parse

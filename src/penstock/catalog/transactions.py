@@ -1,8 +1,8 @@
-"""What transactions say in the catalog: that tables are about to be written, and that they have been, or are as before."""
+"""What transactions say in the catalog: that tables are about to be written, and that they are, or are as before."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.catalog.catalog import Catalog, read_world
@@ -33,12 +33,15 @@ class Intents:
         with self.catalog.transaction(writes=False) as connection:
             return read_intents(connection)["intents"]
 
-    def unchanged(self, world: World, keys: Collection[str]) -> bool:
+    def unchanged(self, world: World, keys: Iterable[str]) -> bool:
         """Whether nothing of these tables was begun or published since the catalog was read.
 
         Who has looked at the newest versions of several tables in between has seen one moment then.
         """
+        wanted = list(keys)
+        if not wanted:
+            return True
         with self.catalog.transaction(writes=False) as connection:
             now = read_intents(connection)
-        begun = all(now["intents"].get(key) == world.intents.get(key) for key in keys)
-        return begun and all(now["published"].get(key) == world.published.get(key) for key in keys)
+        begun = all(now["intents"].get(key) == world.intents.get(key) for key in wanted)
+        return begun and all(now["published"].get(key) == world.published.get(key) for key in wanted)

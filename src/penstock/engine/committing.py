@@ -164,7 +164,7 @@ class _Commit:
                     "began. Nothing has changed."
                 )
 
-    # -- from the intents on, whatever fails is undone --------------------------------------------------------------------
+    # -- from the intents on, whatever fails is undone ----------------------------------------------------------------
 
     def _commit(
         self, world: World, renewal: Renewal, scope: list[str], sources: dict[str, Relation], leases: Leases

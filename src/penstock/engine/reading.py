@@ -7,7 +7,7 @@ whether anything of these tables was begun or published meanwhile, and if so all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.catalog import Catalog, World
@@ -30,24 +30,53 @@ class Pin:
         return snapshot_of(self.path, self.version)
 
 
+class Pins(Mapping[str, Snapshot]):
+    """The tables of a world, as they are when they are first asked for."""
+
+    def __init__(self, world: World):
+        self._world = world
+        self._found: dict[str, Snapshot] = {}
+
+    def __getitem__(self, key: str) -> Snapshot:
+        if key not in self._found:
+            if key not in self._world.tables:
+                raise KeyError(key)
+            self._found[key] = pin(self._world, key).snapshot()
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Those that were asked for."""
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The catalog, and some tables, at one moment."""
+    """The catalog, and tables, at one moment."""
 
     world: World
-    pins: Mapping[str, Pin]
-
-    def table(self, key: str) -> Snapshot:
-        return self.pins[key].snapshot()
+    tables: Mapping[str, Snapshot]
 
 
-def reading(catalog: Catalog, keys: Callable[[World], Collection[str]]) -> Reading:
+Keys = Callable[[World], Collection[str]]
+"""Says what is to be read."""
+
+
+def reading(catalog: Catalog, keys: Keys) -> Reading:
     """One moment, with what of these keys are tables."""
+    return at_one_moment(catalog, lambda seen: [seen.tables.get(key) for key in keys(seen.world)])
+
+
+def at_one_moment(catalog: Catalog, look: Callable[[Reading], object], keys: Keys | None = None) -> Reading:
+    """A moment that was the same while somebody looked at tables: those of the reading, or these."""
     for _ in range(_TRIES):
         world = catalog.world()
-        pins = {key: pin(world, key) for key in keys(world) if key in world.tables}
-        if Intents(catalog).unchanged(world, pins):
-            return Reading(world=world, pins=pins)
+        seen = Reading(world=world, tables=Pins(world))
+        look(seen)
+        if Intents(catalog).unchanged(world, seen.tables if keys is None else keys(world)):
+            return seen
     raise BusyError("the tables are being written over and over. Try again.")
 
 

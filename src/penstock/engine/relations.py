@@ -135,7 +135,7 @@ def newest(spark: SparkSession, seen: Reading, key: str) -> DataFrame:
     if key not in seen.world.tables:
         return late_rows(spark, seen.world, key)
     # The version is named: over Spark Connect a path would mean what is newest when the rows are computed.
-    return read_snapshot(spark, seen.table(key))
+    return read_snapshot(spark, seen.tables[key])
 
 
 def late_rows(spark: SparkSession, world: World, key: str) -> DataFrame:

@@ -5,7 +5,7 @@ How far back one can read is the setting ``retention``. An epoch that a checkpoi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from types import TracebackType
@@ -13,7 +13,7 @@ from types import TracebackType
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
-from penstock.engine.reading import Reading, pin
+from penstock.engine.reading import Keys, Reading, pin
 from penstock.engine.relations import known, late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
@@ -166,7 +166,7 @@ def run_past(
     spark: SparkSession,
     catalog: Catalog,
     text: str,
-    seen: Callable[[Callable[[World], Collection[str]]], Reading],
+    seen: Callable[[Keys], Reading],
     current: Callable[[Reading, str], DataFrame],
 ) -> DataFrame:
     """A query some of whose tables may be AS OF; the others are ``current``, as they are ``seen`` at one moment."""

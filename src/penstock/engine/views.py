@@ -51,7 +51,6 @@ from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.view_table import Shape, commit
 from penstock.vocabulary import Policy, Reason, Status, When
 
-
 _LOOKS = 100
 """How often tables that are being written are looked at again."""
 

@@ -82,10 +82,6 @@ def take_files(table: Snapshot, path: str, actions: Iterable[Action]) -> None:
         _link(f"{path}/{file}", f"{root}/{file}")
 
 
-def remove_branch(path: str) -> None:
-    shutil.rmtree(path, ignore_errors=True)
-
-
 def undo(path: str, base: int, run: str) -> int:
     """Take back what a run has committed after a version, if it has; gives the version from which that is sure.
 
