@@ -56,6 +56,8 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
     if publication.immediate:
         becoming = update(t.views).where(t.views.c.key.in_(publication.immediate))
         connection.execute(becoming.values(refresh=When.IMMEDIATE, scheduled_at=datetime.now(timezone.utc)))
+    if publication.last and fence is not None:
+        give_back(connection, fence)
     alerts = remember(connection, [replace(record, epoch=epoch) for record in publication.history])
     if publication.definitions:
         drop_unused_nodes(connection)
@@ -107,6 +109,11 @@ def check_fence(connection: Connection, fence: Fence | None) -> None:
             f"{lost[0]!r} was taken over by another process: this one had not been heard of for too long. Nothing of "
             "this run was published. Run it again."
         )
+
+
+def give_back(connection: Connection, fence: Fence) -> None:
+    """Give the leases back: what they were for is published."""
+    connection.execute(delete(t.leases).where(t.leases.c.owner == fence.owner))
 
 
 def next_epoch(connection: Connection, run: str = "", restored: int | None = None) -> int:

@@ -405,6 +405,8 @@ class Publication:
     """Tables that were written under an intent, and the versions at which they are read from now on."""
     immediate: set[str] = field(default_factory=set)
     """Views that are IMMEDIATE from now on."""
+    last: bool = False
+    """Whether the leases behind it are given back with it."""
 
     @property
     def empty(self) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+
+from sqlalchemy import Connection
 
 from penstock.catalog.catalog import Catalog, read_world
 from penstock.catalog.intents import open_intents, publish_tables, read_intents
-from penstock.catalog.publishing import check_fence
+from penstock.catalog.publishing import check_fence, give_back
 from penstock.catalog.records import Fence, Intent, World
 
 
@@ -15,18 +17,25 @@ from penstock.catalog.records import Fence, Intent, World
 class Intents:
     catalog: Catalog
 
-    def open(self, intents: Iterable[Intent], fence: Fence) -> World:
-        """Say that these tables are about to be written; gives the catalog as it is with that."""
-        with self.catalog.transaction(writes=True) as connection:
-            check_fence(connection, fence)
-            open_intents(connection, intents)
-            return read_world(connection)
+    @staticmethod
+    def beginning(decide: Callable[[World, Fence], Iterable[Intent]]) -> Callable[[Connection, Fence], None]:
+        """For ``Leases``: in the transaction that takes them, look at the catalog, and say what is to be written."""
 
-    def close(self, versions: Mapping[str, int], fence: Fence) -> None:
-        """Say that these tables are read at these versions, or newer ones, from now on."""
+        def begin(connection: Connection, fence: Fence) -> None:
+            open_intents(connection, decide(read_world(connection), fence))
+
+        return begin
+
+    def close(self, versions: Mapping[str, int], fence: Fence, *, last: bool = False) -> None:
+        """Say that these tables are read at these versions, or newer ones, from now on.
+
+        ``last``: the leases are given back with it.
+        """
         with self.catalog.transaction(writes=True) as connection:
             check_fence(connection, fence)
             publish_tables(connection, versions)
+            if last:
+                give_back(connection, fence)
 
     def all(self) -> Mapping[str, Intent]:
         """What is being written, and not published yet, by table."""

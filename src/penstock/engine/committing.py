@@ -67,13 +67,20 @@ class Committing:
     def __init__(self, work: Workplace):
         self._work = work
 
-    def commit(self, writes: Sequence[Write], doing: str, becoming: str | None = None) -> Report:
+    def commit(
+        self, writes: Sequence[Write], doing: str, *, becoming: str | None = None, known: World | None = None
+    ) -> Report:
         """Commit writes with the IMMEDIATE views that follow; ``ConflictError`` if another was first on one of them.
 
-        ``becoming``: a view that is IMMEDIATE from then on.
+        ``becoming``: a view that is IMMEDIATE from then on. ``known``: the catalog as it was a moment ago.
         """
-        by_key = {write.table.key: write for write in writes}
-        return attempts(lambda also: _Commit(self._work, by_key, doing, becoming).run(also), "the views")
+        by_key, worlds = {write.table.key: write for write in writes}, [] if known is None else [known]
+
+        def attempt(also: set[str]) -> Report:
+            world = worlds.pop() if worlds else self._work.catalog.world()
+            return _Commit(self._work, by_key, doing, becoming).run(world, also)
+
+        return attempts(attempt, "the views")
 
     def settle(self, key: str, doing: str) -> None:
         """Make a view that is there IMMEDIATE: its tables are brought to a stop for a moment, and it catches up.
@@ -91,7 +98,7 @@ class Committing:
                     continue
             writes = [self._stop(world, table) for table in tables]
             try:
-                self.commit(writes, doing, key)
+                self.commit(writes, doing, becoming=key)
                 return
             except ConflictError:
                 continue
@@ -124,27 +131,56 @@ class _Commit:
         self._run = uuid.uuid4().hex[:12]
         self._started = datetime.now(timezone.utc)
 
-    def run(self, also: Collection[str]) -> Report:
-        world = self._amended(self._work.catalog.world())
-        followers = immediate_readers(world, self._writes)
-        nodes = [*with_upstream(world, followers), *also]
-        patience = _patience(self._work, world, self._doing)
-        leases = Leases(self._work.catalog, [*self._writes, *nodes], patience)
+    def run(self, known: World, also: Collection[str]) -> Report:
+        known = self._amended(known)
+        followers = immediate_readers(known, self._writes)
+        nodes = [*with_upstream(known, followers), *also]
+        patience = _patience(self._work, known, self._doing)
+        worlds: list[World] = []
+        intents: list[Intent] = []
+
+        def decide(world: World, fence: Fence) -> list[Intent]:
+            """When the leases are there: look again, and say what is to be written."""
+            worlds.append(self._amended(world))
+            if self._holds_still(known, worlds[-1], followers, nodes):
+                intents.extend(self._intents(fence))
+            return intents
+
+        leases = Leases(
+            self._work.catalog, [*self._writes, *nodes], patience, then=Intents.beginning(decide)
+        )  # fmt: skip
         with leases:
-            current = self._amended(self._work.catalog.world())
-            if undo_left(self._work, current, self._writes, leases.fence):
-                current = self._amended(self._work.catalog.world())
-            self._check_tables(current)
-            if immediate_readers(current, self._writes) != followers or not world.same_definitions(current, nodes):
+            (world,) = worlds
+            if not intents:
+                self._check_tables(world)
+                undo_left(self._work, world, self._writes, leases.fence)
                 raise Outdated
-            sources = pinned(current, nodes)
-            renewal = Replanning(self._work.session, sources, self._work.locating(current)).renewed(current, followers)
-            scope = [*followers, *(key for key in renewal.definitions if key not in followers)]
-            require(leases, (), with_upstream(renewal.world, scope))
-            report = self._commit(current, renewal, scope, sources, leases)
-        if renewal.definitions:
-            self._work.leave_unused(current)
+            try:
+                report, renewed = self._commit(world, followers, leases)
+            except Outdated:  # before anything was committed
+                Intents(self._work.catalog).close({i.source: i.base for i in intents}, leases.fence)
+                raise
+            except BaseException:
+                self._undo(intents, leases.fence)
+                raise
+        if renewed:
+            self._work.leave_unused(world)
         return report
+
+    def _holds_still(self, known: World, world: World, followers: list[str], nodes: Collection[str]) -> bool:
+        """Whether nothing has changed since the first look, and nobody has left anything in these tables."""
+        return (
+            not world.intents.keys() & self._writes.keys()
+            and all(self._is_there(world, write) for write in self._writes.values())
+            and immediate_readers(world, self._writes) == followers
+            and known.same_definitions(world, nodes)
+        )
+
+    def _intents(self, fence: Fence) -> list[Intent]:
+        return [
+            Intent(source=key, run=self._run, base=write.base.version, owner=fence.owner)
+            for key, write in self._writes.items()
+        ]
 
     def _amended(self, world: World) -> World:
         """The catalog with the view that is to become IMMEDIATE."""
@@ -156,33 +192,31 @@ class _Commit:
         return replace(world, views={**world.views, view.key: view})
 
     def _check_tables(self, world: World) -> None:
-        for key, write in self._writes.items():
-            known = world.tables.get(key)
-            if known is None or (known.path, known.created_at) != (write.table.path, write.table.created_at):
+        for write in self._writes.values():
+            if not self._is_there(world, write):
                 raise ConflictError(
                     f"table {write.table.name!r} was dropped, or made again, by another process since {self._doing} "
                     "began. Nothing has changed."
                 )
 
+    @staticmethod
+    def _is_there(world: World, write: Write) -> bool:
+        known = world.tables.get(write.table.key)
+        return known is not None and (known.path, known.created_at) == (write.table.path, write.table.created_at)
+
     # -- from the intents on, whatever fails is undone ----------------------------------------------------------------
 
-    def _commit(
-        self, world: World, renewal: Renewal, scope: list[str], sources: dict[str, Relation], leases: Leases
-    ) -> Report:
-        intents = [
-            Intent(source=key, run=self._run, base=write.base.version, owner=leases.fence.owner)
-            for key, write in self._writes.items()
-        ]
-        Intents(self._work.catalog).open(intents, leases.fence)
-        try:
-            for key, write in self._writes.items():
-                self._put(write)
-                if key in sources:
-                    sources[key].after = snapshot_of(write.table.path, write.base.version + 1)
-            return self._follow(world, renewal, scope, sources, leases)
-        except BaseException:
-            self._undo(intents, leases.fence)
-            raise
+    def _commit(self, world: World, followers: list[str], leases: Leases) -> tuple[Report, bool]:
+        """Gives what became of the views, and whether one of them was planned again."""
+        sources = pinned(world, with_upstream(world, followers))
+        renewal = Replanning(self._work.session, sources, self._work.locating(world)).renewed(world, followers)
+        scope = [*followers, *(key for key in renewal.definitions if key not in followers)]
+        require(leases, (), with_upstream(renewal.world, scope))
+        for key, write in self._writes.items():
+            self._put(write)
+            if key in sources:
+                sources[key].after = snapshot_of(write.table.path, write.base.version + 1)
+        return self._follow(world, renewal, scope, sources, leases), bool(renewal.definitions)
 
     def _put(self, write: Write) -> None:
         about = said(write.operation, **{RUN: self._run})
@@ -201,7 +235,8 @@ class _Commit:
         """The epoch of the views, and publishing all."""
         catalog, versions = self._work.catalog, {key: w.base.version + 1 for key, w in self._writes.items()}
         if not scope:
-            Intents(catalog).close(versions, leases.fence)
+            Intents(catalog).close(versions, leases.fence, last=True)
+            leases.given_back()
             return Report([], world.epoch)
         request = Request(
             nodes=with_upstream(renewal.world, scope), renewed=renewal.reasons, failing=renewal.failing_nodes()
@@ -215,7 +250,11 @@ class _Commit:
             publication.tables, publication.definitions = versions, list(claimed.definitions)
             publication.immediate = set() if self._becoming is None else {self._becoming}
             publication.history = [recorded(r, world, self._started) for r in reports]
-            return Report(reports, catalog.publish(publication, leases.fence))
+            publication.last = not renewal.definitions
+            report = Report(reports, catalog.publish(publication, leases.fence))
+            if publication.last:
+                leases.given_back()
+            return report
 
     def _check(self, world: World, reports: Sequence[ViewReport]) -> None:
         failed = [report for report in reports if report.status != Status.SUCCEEDED]
@@ -234,7 +273,8 @@ class _Commit:
     def _undo(self, intents: Iterable[Intent], fence: Fence) -> None:
         """Leave the tables as they were. What cannot be undone now, the next who writes the table undoes."""
         try:
-            undo_intents(self._work, self._work.catalog.world(), [i for i in intents if self._is_open(i)], fence)
+            still = [intent for intent in intents if self._is_open(intent)]
+            undo_intents(self._work, self._work.catalog.world(), still, fence, sealing=False)
         except (PenstockError, OSError) as problem:
             _log.warning("what was not published could not be undone, and will be by the next writer: %s", problem)
 
@@ -250,16 +290,20 @@ def undo_left(work: Workplace, world: World, tables: Iterable[str], fence: Fence
     return bool(left)
 
 
-def undo_intents(work: Workplace, world: World, intents: Sequence[Intent], fence: Fence) -> None:
-    versions = {i.source: _undone(world.tables[i.source].path, i) for i in intents if i.source in world.tables}
+def undo_intents(
+    work: Workplace, world: World, intents: Sequence[Intent], fence: Fence, *, sealing: bool = True
+) -> None:
+    """``sealing``: whoever had these intents may only be paused, and is not to commit when it goes on."""
+    there = [intent for intent in intents if intent.source in world.tables]
+    versions = {intent.source: _undone(world.tables[intent.source].path, intent, sealing) for intent in there}
     if versions:
         Intents(work.catalog).close(versions, fence)
 
 
-def _undone(path: str, intent: Intent) -> int:
+def _undone(path: str, intent: Intent, sealing: bool) -> int:
     for _ in range(_TRIES):
         try:
-            return undo(path, intent.base, intent.run)
+            return undo(path, intent.base, intent.run, sealing=sealing)
         except VersionTaken:
             continue
     raise ConflictError(f"the table at {path!r} is being written by others all the time.")

@@ -299,7 +299,7 @@ class SourceTables:
             prepared = prepare(change)
             write = Write(table=table, base=change.table, actions=prepared.actions, operation=change.operation, log=log)
             try:
-                report = self._committing.commit([write], f"{statement.verb} on {table.name}")
+                report = self._committing.commit([write], f"{statement.verb} on {table.name}", known=seen.world)
             except (ConflictError, BusyError) as problem:  # no version has these files, nor had
                 prepared.discard()
                 if isinstance(problem, BusyError):
