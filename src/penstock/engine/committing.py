@@ -39,7 +39,7 @@ from penstock.engine.workplace import (
     with_upstream,
 )
 from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError
-from penstock.storage.branch import RUN, undo
+from penstock.storage.branch import RUN, same_rows, undo
 from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import TableGone, VersionTaken, put, said
@@ -123,7 +123,7 @@ class Committing:
 class _Commit:
     """One attempt."""
 
-    def __init__(self, work: Workplace, writes: Mapping[str, Write], doing: str, becoming: str | None):
+    def __init__(self, work: Workplace, writes: dict[str, Write], doing: str, becoming: str | None):
         self._work = work
         self._writes = writes
         self._doing = doing
@@ -153,7 +153,7 @@ class _Commit:
             (world,) = worlds
             if not intents:
                 self._check_tables(world)
-                undo_left(self._work, world, self._writes, leases.fence)
+                self._follow_undone(undo_left(self._work, world, self._writes, leases.fence))
                 raise Outdated
             try:
                 report, renewed = self._commit(world, followers, leases)
@@ -198,6 +198,14 @@ class _Commit:
                     f"table {write.table.name!r} was dropped, or made again, by another process since {self._doing} "
                     "began. Nothing has changed."
                 )
+
+    def _follow_undone(self, undone: Mapping[str, int]) -> None:
+        """What was undone is as it was before: a write that was computed from that holds for what is there now."""
+        for key, version in undone.items():
+            write = self._writes[key]
+            now = snapshot_of(write.table.path, version)
+            if same_rows(now, write.base):
+                self._writes[key] = replace(write, base=now)
 
     @staticmethod
     def _is_there(world: World, write: Write) -> bool:
@@ -283,21 +291,23 @@ class _Commit:
         return Intents(self._work.catalog).all().get(intent.source) == intent
 
 
-def undo_left(work: Workplace, world: World, tables: Iterable[str], fence: Fence) -> bool:
-    """Undo what others have left in tables that are leased here: they have died, or lost their leases."""
-    left = [world.intents[key] for key in tables if key in world.intents]
-    undo_intents(work, world, left, fence)
-    return bool(left)
+def undo_left(work: Workplace, world: World, tables: Iterable[str], fence: Fence) -> Mapping[str, int]:
+    """Undo what others have left in tables that are leased here: they have died, or lost their leases.
+
+    Gives the versions of these tables from which on that is so.
+    """
+    return undo_intents(work, world, [world.intents[key] for key in tables if key in world.intents], fence)
 
 
 def undo_intents(
     work: Workplace, world: World, intents: Sequence[Intent], fence: Fence, *, sealing: bool = True
-) -> None:
+) -> Mapping[str, int]:
     """``sealing``: whoever had these intents may only be paused, and is not to commit when it goes on."""
     there = [intent for intent in intents if intent.source in world.tables]
     versions = {intent.source: _undone(world.tables[intent.source].path, intent, sealing) for intent in there}
     if versions:
         Intents(work.catalog).close(versions, fence)
+    return versions
 
 
 def _undone(path: str, intent: Intent, sealing: bool) -> int:

@@ -161,8 +161,8 @@ class Views:
                 f"{renewal.failing[key]} Replace or drop {amended.views[key].name!r} first."
             )
         nodes = with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
-        renewed = {node for d in renewal.definitions.values() for node in d.view.nodes}
-        left = standing(amended, set(moving).intersection(nodes) - renewed, sources)
+        planned = {node for d in renewal.definitions.values() for node in d.view.nodes}
+        left = standing(amended, set(moving).intersection(nodes) - planned, sources)
         require(leases, left, nodes)
         with self._work.claimed(amended, renewal.definitions.values()) as claimed:
             request = Request(

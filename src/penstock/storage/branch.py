@@ -110,6 +110,12 @@ def undo(path: str, base: int, run: str, *, sealing: bool) -> int:
     return head.version + bool(told)
 
 
+def same_rows(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two versions of a table are made of the same files, and are of the same kind."""
+    alike = (one.state.metadata, one.state.protocol) == (other.state.metadata, other.state.protocol)
+    return alike and _logical(one.state.adds).keys() == _logical(other.state.adds).keys()
+
+
 RUN = "penstock.run"
 """What a commit says of the run that made it."""
 
@@ -125,9 +131,8 @@ def _files_of(actions: Iterable[Action]) -> set[str]:
     for action in actions:
         found.add(unquote(action["path"]))
         vector = action.get("deletionVector")
-        stored = None if vector is None else stored_at(vector)
-        if stored is not None and vector["storageType"] == "u":
-            found.add(stored)
+        if vector is not None and vector["storageType"] == "u":
+            found.add(str(stored_at(vector)))
     return found
 
 
