@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from penstock.catalog import Fence, Intent, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
 from penstock.catalog.transactions import Intents
+from penstock.engine.events import Telling
 from penstock.engine.immediate import check_immediate, immediate_readers
 from penstock.engine.reading import pin
 from penstock.engine.replanning import Renewal, Replanning
@@ -39,10 +40,11 @@ from penstock.engine.workplace import (
     with_upstream,
 )
 from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError
-from penstock.storage.branch import RUN, same_rows, undo
+from penstock.storage.branch import same_rows, undo
 from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import TableGone, VersionTaken, put, said
+from penstock.storage.runs import RUN
 from penstock.vocabulary import Reason, Status, When
 
 _CHECKPOINT_EVERY = 100
@@ -249,8 +251,11 @@ class _Commit:
         request = Request(
             nodes=with_upstream(renewal.world, scope), renewed=renewal.reasons, failing=renewal.failing_nodes()
         )
-        with self._work.claimed(world, renewal.definitions.values()) as claimed:
-            result = self._work.run(claimed.world(renewal.world), sources, leases, request)
+        with (
+            self._work.claimed(world, renewal.definitions.values()) as claimed,
+            Telling(self._work.refreshing) as told,
+        ):
+            result = self._work.run(claimed.world(renewal.world), sources, leases, request, told)
             reports = [r for r in view_reports(renewal.world, result) if r.name.lower() in scope]
             self._check(world, reports)
             known = world.nodes.keys() | {node.name for d in claimed.definitions for node in d.nodes}
@@ -262,6 +267,7 @@ class _Commit:
             report = Report(reports, catalog.publish(publication, leases.fence))
             if publication.last:
                 leases.given_back()
+            told.ended(reports, report.epoch, publication, claimed.world(renewal.world))
             return report
 
     def _check(self, world: World, reports: Sequence[ViewReport]) -> None:

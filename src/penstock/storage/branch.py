@@ -18,6 +18,7 @@ from penstock.storage.deletion_vectors import stored_at, unique_id
 from penstock.storage.delta_log import Snapshot, filesystem_of, is_elsewhere, snapshot_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import can_write, put, removed, said
+from penstock.storage.runs import RUN
 
 _FEATURES = {
     "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors",
@@ -114,10 +115,6 @@ def same_rows(one: Snapshot, other: Snapshot) -> bool:
     """Whether two versions of a table are made of the same files, and are of the same kind."""
     alike = (one.state.metadata, one.state.protocol) == (other.state.metadata, other.state.protocol)
     return alike and _logical(one.state.adds).keys() == _logical(other.state.adds).keys()
-
-
-RUN = "penstock.run"
-"""What a commit says of the run that made it."""
 
 
 def _logical(adds: Mapping[str, Action]) -> dict[tuple[str, str], Action]:
