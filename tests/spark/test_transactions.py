@@ -317,7 +317,7 @@ def test_a_crash_at_any_point_leaves_nothing(bank: penstock.Database, writers: W
 
 def test_readers_never_see_half_of_what_writers_do_that_are_killed(bank: penstock.Database, writers: Writers) -> None:
     chance, ends = Random(5), list[int]()
-    for _ in range(5):
+    for _ in range(6):
         deadly = chance.randint(15, 60)
         writers.begin(warehouse=bank.path, times=2, seed=chance.randint(0, 999), die_at=deadly, writers=2)
         for _ in range(8):
