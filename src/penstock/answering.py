@@ -158,15 +158,14 @@ class Answering:
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
         """What reads or writes the rows of a table."""
-        world = self.at.catalog.world()
-        if not statement.writes and world.resolve(statement.target) not in world.tables:
+        if not statement.writes and self._is_no_table(statement.target):
             if statement.verb != "DESCRIBE":
                 raise NotSupportedError(
                     f"{statement.verb} is for tables, and {statement.target!r} is none. Use DESCRIBE MATERIALIZED VIEW "
                     f"{statement.target} or SHOW REFRESH HISTORY FOR {statement.target}."
                 )
             return self._show(s.DescribeView(statement.text, statement.target))
-        if statement.verb == "VACUUM" and statement.target.lower() in world.views:
+        if statement.verb == "VACUUM" and statement.target.lower() in self.at.catalog.world().views:
             return _vacuumed(self.at.engine.vacuum(statement.target))
         why: str | None = None
         try:
@@ -183,6 +182,10 @@ class Answering:
         self._committed(statement, rows)
         said = f"{statement.verb} done" if rows is None else f"{statement.verb}: {counted(rows)}"
         return Done(said, rows=rows, by_spark=why, report=report)
+
+    def _is_no_table(self, name: str) -> bool:
+        world = self.at.catalog.world()
+        return world.resolve(name) not in world.tables
 
     def _committed(self, statement: s.TableStatement, rows: int | None, version: int | None = None) -> None:
         """Tell of a statement that has changed a table; in a transaction, keep it until that is committed."""
