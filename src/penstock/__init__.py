@@ -6,6 +6,7 @@ from penstock.database import Database, Done, connect
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
+    ConflictError,
     DefinitionError,
     DependencyError,
     InternalError,
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AlreadyExistsError",
     "BusyError",
+    "ConflictError",
     "Database",
     "DefinitionError",
     "DependencyError",

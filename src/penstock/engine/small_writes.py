@@ -18,17 +18,15 @@ from penstock.engine.seen import Seen, parsed
 from penstock.engine.small_changes import changed
 from penstock.engine.small_inserts import inserted
 from penstock.engine.small_merges import merged
-from penstock.errors import ConflictError, NotFoundError
+from penstock.errors import NotFoundError
 from penstock.frames.frame import NotHere
 from penstock.frames.settings import Own, under
 from penstock.sql.columns import plain_columns
 from penstock.sql.statements import CreateTable, TableStatement
 from penstock.storage.delta_log import HistoryGone, is_table
-from penstock.storage.log_writer import TableGone, VersionTaken, can_write, held_log, is_held
+from penstock.storage.log_writer import TableGone, can_write, held_log, is_held
 from penstock.storage.new_table import create_with_changes
-from penstock.storage.row_change import RowChange, commit
-
-_TRIES = 20
+from penstock.storage.row_change import RowChange
 
 
 def create(statement: CreateTable, path: str, session: Own) -> bool:
@@ -39,23 +37,6 @@ def create(statement: CreateTable, path: str, session: Own) -> bool:
     if columns is not None:
         create_with_changes(path, columns)
     return columns is not None
-
-
-def write(statement: TableStatement, table: TableRecord, seen: Seen) -> int:
-    """Do a statement, and give the number of rows. If another writer was first, it is computed again."""
-    if table.external:
-        raise NotHere("the table is external")
-    with held(table) as log:
-        for _ in range(_TRIES):
-            change = compute(statement, table, seen)
-            try:
-                commit(change, log)
-                return change.rows
-            except VersionTaken:
-                continue
-    raise ConflictError(
-        f"table {table.name!r} is being written by others all the time. Nothing was changed; try again."
-    )
 
 
 def compute(statement: TableStatement, table: TableRecord, seen: Seen) -> RowChange:
