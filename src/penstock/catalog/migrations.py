@@ -32,7 +32,12 @@ MIGRATIONS: dict[int, list[str]] = {
         "suspended BOOLEAN NOT NULL, errors INTEGER NOT NULL, kind VARCHAR(20), not_before TIMESTAMPTZ, "
         "failed_on JSON)",
     ],
-    6: [],
+    6: [
+        "ALTER TABLE leases ADD COLUMN began TIMESTAMPTZ",
+        "ALTER TABLE history ADD COLUMN times INTEGER",
+        "ALTER TABLE history ADD COLUMN since TIMESTAMPTZ",
+        "ALTER TABLE history ADD COLUMN longest FLOAT",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

@@ -32,7 +32,9 @@ ACTION_STYLES = {
     Action.NO_DATA: "dim",
     Action.SKIP: "magenta",
 }
-STATUS_STYLES = {Status.SUCCEEDED: "green", Status.FAILED: "bold red", Status.SKIPPED: "magenta"}
+STATUS_STYLES = {
+    Status.RUNNING: "cyan", Status.SUCCEEDED: "green", Status.FAILED: "bold red", Status.SKIPPED: "magenta",
+}  # fmt: skip
 
 NO_TABLES = (
     "The warehouse is empty. Begin with a table:\n"
@@ -179,7 +181,7 @@ def _history_table(records: list[HistoryRecord], names: dict[str, str], now: dat
     for record in records:
         table.add_row(
             str(record.epoch), cell(names.get(record.view, record.view), "bold"), _clock(record.started_at, now),
-            styled(record.action, ACTION_STYLES), cell(record.strategy), cell(record.reason),
+            _action(record), cell(record.strategy), cell(record.reason),
             count(record.rows_inserted), count(record.rows_deleted), f"{record.seconds:.2f}",
             *([styled(record.status, STATUS_STYLES)] if troubled else []),
         )  # fmt: skip
@@ -197,10 +199,16 @@ def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datet
         details = record.details or {}
         table.add_row(
             str(record.epoch), cell(names.get(record.view, record.view), "bold"), _clock(record.started_at, now),
-            styled(record.action, ACTION_STYLES), f"{record.seconds:.2f}", cell(details.get("jobs")),
+            _action(record), f"{record.seconds:.2f}", cell(details.get("jobs")),
             cell(phases(details) if "phases" in details else None), cell(details.get("due")),
         )  # fmt: skip
     return table
+
+
+def _action(record: HistoryRecord) -> Text:
+    """What was done; of several refreshes that came to nothing, how many they were."""
+    shown = styled(record.action, ACTION_STYLES)
+    return shown.append(f" x{record.times:,}") if record.times > 1 else shown
 
 
 def _print_errors(errors: Iterable[tuple[str, str | None]]) -> None:

@@ -13,7 +13,7 @@ from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
 from penstock.engine.consistency import hold_back, not_due, together
-from penstock.engine.outcomes import note_outcomes
+from penstock.engine.outcomes import note_outcomes, versions_of
 from penstock.engine.past import Past
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
@@ -87,7 +87,7 @@ class Engine:
         until = time.monotonic() + wait.total_seconds()
         while True:
             try:
-                report, world = attempts(
+                report, world, read = attempts(
                     lambda also: self._refreshed(wanted, full, replayed, until, also, leave, due), "the views"
                 )
                 break
@@ -96,7 +96,7 @@ class Engine:
                 points.reached(points.WAIT)
                 time.sleep(_LOOK_AGAIN)
         self._say_settings(report.values())
-        note_outcomes(self._work.catalog, world, report.values())
+        note_outcomes(self._work.catalog, world, report.values(), read)
         self._vacuum_if_due(world)
         if report.failed:
             raise _failure(report)
@@ -111,8 +111,10 @@ class Engine:
         also: Collection[str],
         leave: Collection[str],
         due: Mapping[str, str] | None,
-    ) -> tuple[Report, World]:
-        """One attempt; ``Outdated`` if definitions changed between a first look and having the leases.
+    ) -> tuple[Report, World, dict[str, int | None]]:
+        """One attempt; gives what was done, the catalog of then, and the versions of the tables that were read.
+
+        ``Outdated`` if definitions changed between a first look and having the leases.
 
         ``_Held`` if another process has some of them and there is time to wait for it.
         """
@@ -121,7 +123,7 @@ class Engine:
         started = datetime.now(timezone.utc)
         scope = together(world, keys)
         nodes = [*with_upstream(world, scope), *also]
-        leases = Leases(self._work.catalog, nodes)
+        leases = Leases(self._work.catalog, nodes, began=started)
         with leases as held:
             if held and time.monotonic() < until:
                 raise _Held
@@ -161,7 +163,8 @@ class Engine:
                 done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 history = [recorded(r, current, started, due) for r in reports]
-                return self._publish(result, reports, history, current, leases.fence), current
+                done_so = self._publish(result, reports, history, current, leases.fence)
+                return done_so, current, versions_of(sources)
 
     def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
         """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""

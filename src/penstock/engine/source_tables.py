@@ -37,6 +37,7 @@ from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.locations import local_path
 from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
+from penstock.storage.vacuum import leave
 from penstock.storage.view_table import delete_table
 
 _ASSIGNED = "spark.sql.storeAssignmentPolicy"
@@ -104,12 +105,14 @@ class SourceTables:
             )
         external = statement.location is not None
         path = claim(self._locate(key, "tables")) if location is None else location
+        if not external:
+            leave(path)  # who is killed leaves it to be deleted; what the catalog knows never is
         try:
             if external or not create(statement, path, own(self._spark)):
                 self._run_create(statement, path, external, world)
             self._add(statement.name, path, external, statement.watermark, fence)
         except BaseException:
-            if not external:
+            if not external and path not in {table.path for table in self._catalog.world().tables.values()}:
                 delete_table(path)
             raise
         return True
@@ -213,6 +216,8 @@ class SourceTables:
                 return False
             _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
+        if not table.external:
+            leave(table.path)  # who is killed between here and its deletion leaves that to be done
         self._catalog.drop_table(key, fence, readers)
         if not table.external:
             delete_table(table.path)

@@ -79,7 +79,8 @@ class Views:
         nodes = [*with_upstream(amended, together(amended, [key])), *also]
         if replaces:
             nodes += world.views[key].nodes
-        leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"filling {statement.name}"))
+        patience = self._work.patience(world, f"filling {statement.name}")
+        leases = Leases(self._work.catalog, nodes, patience, began=datetime.now(timezone.utc))
         with leases:
             current = self._work.catalog.world()
             readers = _readers(world, key)

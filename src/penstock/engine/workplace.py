@@ -29,6 +29,7 @@ from penstock.engine.session import Spark
 from penstock.engine.settings import file_cache, lock_timeout
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Request, Result
+from penstock.engine.vacuum import TABLES
 from penstock.errors import BusyError
 from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
@@ -132,8 +133,8 @@ class Workplace:
 
     @property
     def folders(self) -> list[str]:
-        """Where the tables of nodes lie."""
-        return [os.path.join(self._path, folder) for folder in ("views", "nodes")]
+        """Where the tables of nodes lie, and those of users that are kept here."""
+        return [os.path.join(self._path, folder) for folder in ("views", "nodes", TABLES)]
 
 
 def with_upstream(world: World, keys: Iterable[str]) -> list[str]:

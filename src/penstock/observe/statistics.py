@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from penstock.catalog import Catalog
 from penstock.catalog.records import Refreshing
@@ -45,21 +44,23 @@ def summed(view: str, refreshes: list[Refreshing]) -> ViewStatistics:
     done = [r for r in refreshes if r.status == Status.SUCCEEDED and r.action != Action.SKIP]
     return ViewStatistics(
         view=view,
-        refreshes=len(done),
+        refreshes=sum(r.times for r in done),
         incremental=sum(r.action == Action.INCREMENTAL for r in done),
         full=sum(r.action in (Action.FULL, Action.REINITIALIZE) for r in done),
-        without_change=sum(r.action == Action.NO_DATA for r in done),
-        skips=sum(r.action == Action.SKIP and r.status != Status.FAILED for r in refreshes),
+        without_change=sum(r.times for r in done if r.action == Action.NO_DATA),
+        skips=sum(r.times for r in refreshes if r.action == Action.SKIP and r.status != Status.FAILED),
         errors=sum(r.status == Status.FAILED for r in refreshes),
         seconds=sum(r.seconds for r in refreshes),
         rows_inserted=sum(r.rows_inserted for r in done),
         rows_deleted=sum(r.rows_deleted for r in done),
         largest_lag=_largest_lag(done),
-        since=min((r.started_at for r in refreshes), default=None),
+        since=min((r.since or r.started_at for r in refreshes), default=None),
     )
 
 
 def _largest_lag(done: Iterable[Refreshing]) -> timedelta | None:
     """From when one refresh looked at the sources until the next was through."""
-    moments = [(r.started_at, r.started_at + timedelta(seconds=r.seconds)) for r in done]
-    return max((after - begun for (begun, _), (_, after) in pairwise(moments)), default=None)
+    refreshes = list(done)
+    ends = [(r.since or r.started_at) + timedelta(seconds=r.seconds / r.times) for r in refreshes]
+    gaps = [after - earlier.started_at for earlier, after in zip(refreshes, ends[1:], strict=False)]
+    return max([*gaps, *(timedelta(seconds=r.longest) for r in refreshes if r.longest)], default=None)

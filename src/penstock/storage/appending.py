@@ -64,7 +64,7 @@ def append(table: Snapshot, rows: pa.Table, name: str, log: int | None = None) -
                         f"table {name!r} was changed by another writer meanwhile. Nothing was inserted; try again."
                     ) from None
         raise ConflictError(f"table {name!r} is being written by others all the time. Nothing was inserted; try again.")
-    except BaseException:
+    except Exception:  # who is interrupted cannot know whether it was committed
         discard(table.path, adds)
         raise
 

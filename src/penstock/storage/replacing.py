@@ -65,7 +65,7 @@ def replace_rows(
             *feed,
         ]
         put(table.path, table.version + 1, actions, checkpoint_every=100, log=log)
-    except BaseException:
+    except Exception:  # who is interrupted cannot know whether it was committed
         discard(table.path, adds)
         for path in [vectors, *(f"{root}/{one['cdc']['path']}" for one in feed)]:
             with suppress(FileNotFoundError):
