@@ -28,9 +28,7 @@ from nursery import Death, Nursery
 from penstock.storage.delta_log import Snapshot, check_files
 from penstock.vocabulary import Action, Reason, Status
 
-EAGER = (
-    "import penstock.engine.vacuum as v; from datetime import timedelta; v._LEAST = v._FORGOTTEN = timedelta(0)"
-)  # what nobody needs may go at once
+EAGER = "import penstock.engine.vacuum as v; from datetime import timedelta; v._LEAST = v._FORGOTTEN = timedelta(0)"  # what nobody needs may go at once
 SMALL = "from penstock.frames import limits; limits.SMALL_TABLE_ROWS = limits.LOCAL_TABLE_ROWS = -1"
 MAKE = "CREATE MATERIALIZED VIEW new AS SELECT g.k, g.n, t.x FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) g JOIN t ON t.k = g.k"  # noqa: E501
 REPLACE = "CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT k, MAX(x) AS s FROM t GROUP BY k"
@@ -55,7 +53,7 @@ WORKS = {
     "checkpoint": Work("db.checkpoint('another')", 3, stride=1),
     "restore": Work("db.restore('then')", 20),
     "vacuum": Work("db.vacuum()", 20, more=EAGER),
-    "insert": Work("db.sql(\"INSERT INTO t VALUES (4, 4), (1, 9)\")", 5, stride=3),
+    "insert": Work('db.sql("INSERT INTO t VALUES (4, 4), (1, 9)")', 5, stride=3),
     "update": Work("db.sql('UPDATE t SET x = x + 1 WHERE k = 1')", 5, stride=3),
     "delete": Work("db.sql('DELETE FROM t WHERE k = 1')", 4, stride=3),
     "create table": Work("db.sql('CREATE TABLE u (k INT)')", 9, stride=4),
@@ -181,5 +179,5 @@ def orphans(db: penstock.Database) -> set[str]:
         snapshot = Snapshot(node.path, node.version)
         files = {str(Path(node.path) / file.path) for file in snapshot.files}
         found |= {str(f) for f in Path(node.path).rglob("*.parquet") if "_delta_log" not in f.parts} - files
-        found |= {str(f) for f in Path(node.path).rglob("*.draft")}
+        found |= {str(f) for end in ("draft", "tmp") for f in Path(node.path).rglob(f"*.{end}")}
     return found

@@ -37,7 +37,7 @@ from penstock.frames.names import LOCATED
 from penstock.frames.settings import USUAL, Own, Settings, own, under
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS, clean_message, is_lost, jvm_lost
 from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
@@ -91,6 +91,8 @@ class Epoch:
 
         try:
             in_order(graph, begin, self._spark.in_thread)
+        except LOST_PROBLEMS as problem:  # a lane could not begin
+            raise jvm_lost("nothing was refreshed") from problem
         finally:
             self._keeper.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
@@ -427,6 +429,8 @@ def _as_error(problem: Exception) -> PenstockError:
             return problem
         case HistoryGone():
             return PenstockError(str(problem))
+    if is_lost(problem):
+        return jvm_lost("it was not refreshed")
     if isinstance(problem, SPARK_PROBLEMS):
         return QueryError(clean_message(problem, {}))
     told = PenstockError(f"{type(problem).__name__}: {problem}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from penstock.catalog import HistoryRecord, World
@@ -36,9 +36,11 @@ def outlook(
     newest: Mapping[str, int | None],
     begun: Mapping[str, datetime],
     now: datetime,
+    later: Mapping[str, datetime] | None = None,
 ) -> Outlook:
     """``last`` and ``seen``: the last refresh of each view, and the last that saw its sources; ``newest``: the versions
-    of the tables now; ``begun``: when a view was last tried by whoever asks."""
+    of the tables now; ``begun``: when a view was last tried by whoever asks; ``later``: views that are not to be tried
+    before a moment, since the last try came to nothing that could be written down."""
     lags = lags_of(world)
     plans = {
         key: Plan(
@@ -48,6 +50,9 @@ def outlook(
         for key, view in world.views.items()
     }  # fmt: skip
     states = {key: _state(world, key, last.get(key), seen.get(key), newest, begun.get(key)) for key in world.views}
+    for key in (later or {}).keys() & states.keys():
+        until = max(filter(None, [states[key].not_before, (later or {})[key]]))
+        states[key] = replace(states[key], not_before=until)
     waiting = {key for key, state in states.items() if state.suspended or _later(state, now)}
     groups = groups_of(world)
     policies = {key: schedule_policy(world, group) for group in groups for key in group.convergence}

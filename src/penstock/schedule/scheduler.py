@@ -19,6 +19,7 @@ from penstock.catalog import Catalog, HistoryRecord, World
 from penstock.catalog.alerts import Episode
 from penstock.engine.consistency import together
 from penstock.engine.engine import Engine
+from penstock.engine.faults import wait_after
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream
@@ -87,6 +88,9 @@ class Scheduler:
         self._busy: dict[Future[None], frozenset[str]] = {}
         self._begun: dict[str, datetime] = {}
         """When a view was last tried here: a view that another scheduler holds is not asked for in a tight loop."""
+        self._failed: dict[str, tuple[int, datetime]] = {}
+        """Views whose refresh ended without a word in the catalog, as when that is away: how often, and until when they
+        are left alone."""
         self._seen: _Seen | None = None
         self._last_work = clock()
         self._looked = datetime.min.replace(tzinfo=timezone.utc)
@@ -177,7 +181,8 @@ class Scheduler:
         versions = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
         if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
             seen.versions = versions
-            seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now)
+            later = {key: until for key, (_, until) in list(self._failed.items())}
+            seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now, later)
         self._seen = seen
         self._look_for_alerts(seen, now)
         assert seen.outlook is not None
@@ -218,6 +223,7 @@ class Scheduler:
         except Exception as problem:  # a scheduler outlives whatever goes wrong with one view
             _log.exception("refreshing %s failed", ", ".join(one.key for one in group))
             report, error = {}, f"{type(problem).__name__}: {problem}"
+        self._note(group, began, failed=error is not None)
         finished = Finished(
             due=group, reports=tuple(report.values()), epoch=getattr(report, "epoch", None), error=error, began=began,
             seconds=(self._clock() - began).total_seconds(),
@@ -226,6 +232,13 @@ class Scheduler:
             self._tell(finished)
         except Exception:
             _log.exception("telling of a refresh failed")
+
+    def _note(self, group: tuple[Due, ...], began: datetime, *, failed: bool) -> None:
+        """What fails before it can be written down is tried again later each time, like any error of the system."""
+        for one in group:
+            times = self._failed.pop(one.key, (0, began))[0] + 1
+            if failed:
+                self._failed[one.key] = times, self._clock() + wait_after(times)
 
 
 def independent(world: World, found: Iterable[Due]) -> list[tuple[Due, ...]]:

@@ -25,6 +25,9 @@ _LOG = "_delta_log"
 _LEFT = "_left"
 """The name of a file in the folder of a table that nobody needs any more; its time says since when."""
 
+_DRAFTS = (".draft", ".tmp")
+"""How commits are named before they are made: whoever is killed then leaves them, ours and those of delta-rs."""
+
 
 @dataclass(frozen=True)
 class Freed:
@@ -53,7 +56,8 @@ def vacuum(path: str, since: int, pinned: Iterable[int] = (), *, written_before:
     log = {name for name in files if name.startswith(f"{_LOG}/")}
     old = {name for name, info in files.items() if info.mtime is None or info.mtime <= written_before}
     data = {name for name in old - log if _checked(name) not in needed}
-    gone = [files[name] for name in sorted(data | _old_log(log, first))]
+    drafts = {name for name in old & log if name.endswith(_DRAFTS)}
+    gone = [files[name] for name in sorted(data | drafts | _old_log(log, first))]
     points.reached(points.DELETION)
     for info in gone:
         with suppress(FileNotFoundError):  # another one was here who took our lease for lost
