@@ -19,7 +19,7 @@ from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
 from penstock.engine.faults import fault_of
 from penstock.engine.jobs import counting_jobs
-from penstock.engine.missing import lost, missing_file
+from penstock.engine.missing import lost, lost_itself, missing_file
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import ViewReport
@@ -44,7 +44,7 @@ from penstock.sql import emission
 from penstock.sql.dialect import quoted
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
-from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table, snapshot_of
+from penstock.storage.delta_log import Snapshot, is_latest, is_table, snapshot_of
 from penstock.storage.patch import places_in
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
@@ -238,8 +238,13 @@ class Epoch:
 
     def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
         """The problem in words; a file that is gone is told with the table or view that it belongs to."""
-        file = None if isinstance(problem, PenstockError) else missing_file(problem)
+        told = isinstance(problem, PenstockError) and not isinstance(problem, SourceError)
+        file = None if told else missing_file(problem) or str(problem)
         if file is None:
+            return _as_error(problem)
+        if isinstance(problem, SourceError) and repr(node.path) in file:
+            return lost_itself(self._world.owners(node.name)[0].name, problem)
+        if missing_file(problem) is None:
             return _as_error(problem)
         paths = {read: self._relations[read].path.rstrip("/") + "/" for read in node.inputs}
         for read, path in paths.items():
@@ -424,11 +429,8 @@ class Epoch:
 
 
 def _as_error(problem: Exception) -> PenstockError:
-    match problem:
-        case PenstockError():
-            return problem
-        case HistoryGone():
-            return PenstockError(str(problem))
+    if isinstance(problem, PenstockError):
+        return problem
     if is_lost(problem):
         return jvm_lost("it was not refreshed")
     if isinstance(problem, SPARK_PROBLEMS):
