@@ -25,6 +25,7 @@ from penstock.errors import (
     NotSupportedError,
     QueryError,
     SqlError,
+    WarehouseError,
 )
 from penstock.frames.settings import ANSI, own
 from penstock.frames.spark.problems import spark_errors
@@ -33,7 +34,7 @@ from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
-from penstock.storage.delta_log import Snapshot, is_table
+from penstock.storage.delta_log import Snapshot, first_line, is_table
 from penstock.storage.locations import local_path
 from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
@@ -237,9 +238,15 @@ class SourceTables:
             statement.text
         ):  # a value that does not fit is refused all the same
             return None
-        if statement.verb == "INSERT":
-            return insert(statement, table, settings)
-        return change(statement, table, self._spark, settings)
+        try:
+            if statement.verb == "INSERT":
+                return insert(statement, table, settings)
+            return change(statement, table, self._spark, settings)
+        except OSError as problem:
+            raise WarehouseError(
+                f"{statement.verb} on {table.name!r} failed: {first_line(problem)}. Nothing was changed; see that its "
+                "disk has room and can be written, and try again."
+            ) from problem
 
     def run(self, statement: TableStatement) -> DataFrame:
         """Run a statement on a table; views can be read in it, but not written."""

@@ -11,7 +11,7 @@ from penstock.catalog.catalog import utc
 from penstock.catalog.states import ACTIVE
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.lags import lags_of
-from penstock.schedule.due import Due, Plan, State, due, next_moment
+from penstock.schedule.due import Due, Plan, State, due, next_moment, rests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def outlook(
         )
         for key, view in world.views.items()
     }  # fmt: skip
-    states = {key: _state(world, key, last.get(key), seen.get(key), newest, begun.get(key)) for key in world.views}
+    states = {key: _state(world, key, last.get(key), seen.get(key), newest, begun.get(key), now) for key in world.views}
     for key in (later or {}).keys() & states.keys():
         until = max(filter(None, [states[key].not_before, (later or {})[key]]))
         states[key] = replace(states[key], not_before=until)
@@ -73,9 +73,10 @@ def _state(
     seen: HistoryRecord | None,
     newest: Mapping[str, int | None],
     begun: datetime | None,
+    now: datetime,
 ) -> State:
     view, kept = world.views[key], world.states.get(key, ACTIVE)
-    made = utc(view.created_at)
+    made = min(utc(view.created_at), now)  # in the future if the clock was set back since
     filled = world.nodes[key].version is not None
     read = sorted(world.views_graph().ancestors([key]) & set(world.tables))
     frontier = world.frontiers.get(key, {})
@@ -93,4 +94,4 @@ def _state(
 
 
 def _later(state: State, now: datetime) -> bool:
-    return state.stuck or (state.not_before is not None and now < state.not_before)
+    return state.stuck or rests(state, now)
