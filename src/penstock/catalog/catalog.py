@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, func, insert, make_url, select, update
+from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episodes
-from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
+from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file, without_password
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
@@ -63,7 +63,7 @@ class Catalog:
         self._pulse = Pulse(self._engine)
         self.alerted: Callable[[Alert], None] = lambda alert: None
         """Who is told of each alert that was raised or cleared here, when it is written."""
-        self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
+        self.url = without_password(url if refusal else self._engine.url)
 
     @property
     def read_only(self) -> bool:
@@ -162,14 +162,13 @@ class Catalog:
 
     def refreshes(self) -> list[Refreshing]:
         """All that the history has, in the order in which it was recorded."""
-        columns = [t.history.c[name] for name in Refreshing._fields]
+        columns = [t.history.c[field.name] for field in fields(Refreshing)]
         with self.transaction(writes=False) as connection:
-            rows = connection.execute(select(*columns).order_by(t.history.c.id)).all()
+            rows = connection.execute(select(*columns).order_by(t.history.c.id)).mappings().all()
         return [
-            Refreshing(*row)._replace(
-                status=Status.recorded(row.status), action=Action.recorded(row.action), started_at=utc(row.started_at),
-                times=row.times or 1, since=row.since and utc(row.since),
-            )
+            replace(Refreshing(**row), status=Status.recorded(row["status"]), action=Action.recorded(row["action"]),
+                    started_at=utc(row["started_at"]), times=row["times"] or 1,
+                    since=row["since"] and utc(row["since"]))
             for row in rows
         ]  # fmt: skip
 
@@ -181,9 +180,12 @@ class Catalog:
                 read.setdefault(row["epoch"], {})[row["source"]] = row["version"]
             shown = select(t.epochs).where(t.epochs.c.published_at.is_not(None)).order_by(t.epochs.c.id.desc())
             return [
-                EpochRecord(row["id"], utc(row["published_at"]), row["restored"], read.get(row["id"], {}))
+                EpochRecord(
+                    id=row["id"], published_at=utc(row["published_at"]), restored=row["restored"],
+                    sources=read.get(row["id"], {}), run=row["run"],
+                )
                 for row in connection.execute(shown).mappings()
-            ]
+            ]  # fmt: skip
 
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""

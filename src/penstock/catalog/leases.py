@@ -29,7 +29,7 @@ from penstock.catalog.publishing import check_fence
 from penstock.catalog.records import Fence
 from penstock.catalog.tables import utc
 from penstock.catalog.working import TERM, is_dead, is_over, owners, take_away
-from penstock.errors import BusyError, PenstockError, WarehouseError
+from penstock.errors import BusyError, PenstockError, WarehouseError, without_values
 
 _HEARTBEAT = 15.0
 _RETRY = 1.0
@@ -126,7 +126,9 @@ class Leases:
             with self._catalog.transaction(writes=True) as connection:
                 connection.execute(delete(t.leases).where(t.leases.c.owner == self._owner))
         except (WarehouseError, SQLAlchemyError) as problem:  # the work is done, or has failed for a better reason
-            _log.warning("the leases of this process could not be given back, and will run out: %s", problem)
+            _log.warning(
+                "the leases of this process could not be given back, and will run out: %s", without_values(problem)
+            )
         finally:
             owners.discard(self._owner)
 
@@ -192,5 +194,6 @@ class Leases:
                     connection.execute(mine.values(expires_at=now() + TERM))
                 pause = _HEARTBEAT
             except (WarehouseError, SQLAlchemyError) as problem:
-                _log.warning("the leases of this process could not be prolonged, and will be tried again: %s", problem)
+                told = without_values(problem)
+                _log.warning("the leases of this process could not be prolonged, and will be tried again: %s", told)
                 pause = min(_RETRY, _HEARTBEAT)

@@ -172,7 +172,8 @@ class PastWork(NamedTuple):
     details: Mapping[str, Any]
 
 
-class Refreshing(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Refreshing:
     """What of a history record is counted."""
 
     view: str
@@ -187,7 +188,8 @@ class Refreshing(NamedTuple):
     longest: float | None = None
 
 
-class EpochRecord(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class EpochRecord:
     """A published epoch."""
 
     id: int
@@ -196,6 +198,8 @@ class EpochRecord(NamedTuple):
     """The epoch that it went back to, if it did."""
     sources: Mapping[str, int]
     """The versions of the tables that were read for it, as far as they are kept."""
+    run: str | None
+    """The word that its commits have in their metadata."""
 
 
 @dataclass(frozen=True, kw_only=True)

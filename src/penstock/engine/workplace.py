@@ -20,8 +20,10 @@ from pyspark.sql import SparkSession
 from penstock.catalog import Catalog, Definition, HistoryRecord, Publication, World
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases, Patience
+from penstock.engine.callbacks import Callbacks
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
+from penstock.engine.events import Listeners, Telling
 from penstock.engine.mending import run_mending
 from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
@@ -76,6 +78,8 @@ class Workplace:
         self._path = path
         self.spark = spark
         self._progress = progress
+        self.refreshing: Listeners = Callbacks()
+        """Who is told of refreshes while they happen."""
 
     def session(self) -> SparkSession:
         return self.spark.session()
@@ -110,11 +114,15 @@ class Workplace:
         """Where a new table would go. The directory is its own only when it has been claimed."""
         return os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
 
-    def run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
+    def run(
+        self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request, telling: Telling
+    ) -> Result:
         FILES.allow(file_cache(world.settings))
 
         def run(wanted: Request) -> Result:
-            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(wanted, self.tell)
+            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(
+                wanted, self.tell, lambda node: telling.working(node, world)
+            )
 
         return run_mending(world, request, run)
 

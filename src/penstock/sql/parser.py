@@ -195,7 +195,7 @@ def _drop_table(cursor: Cursor) -> s.Statement:
 def _create_view(cursor: Cursor) -> s.CreateView:
     begin = cursor.index
     cursor.expect("CREATE")
-    or_replace = cursor.take("OR", "REPLACE")
+    or_replace = cursor.take("OR", "REPLACE") or cursor.take("OR", "REFRESH")
     cursor.expect("MATERIALIZED", "VIEW")
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if or_replace and if_not_exists:
@@ -258,9 +258,12 @@ def _alter_view(cursor: Cursor) -> s.Statement:
         raise cursor.error(
             "expected REFRESH, SCHEDULE, REFRESH POLICY, TARGET LAG, CONSISTENCY, PRIORITY, SUSPEND or RESUME"
         )
-    if cursor.take("DROP", "SCHEDULE"):
+    if cursor.take("DROP", "SCHEDULE") or cursor.take("DROP", "TRIGGER"):
         cursor.end()
         return s.AlterView(cursor.text, name=name, trigger=MANUAL)
+    if cursor.take("DROP", "TARGET", "LAG"):
+        cursor.end()
+        return s.AlterView(cursor.text, name=name, lag=s.NONE)
     if cursor.at("ADD") or cursor.at("ALTER"):
         cursor.index += 1
         trigger = read_trigger(cursor)
@@ -388,6 +391,7 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("DROP", "TABLE"): _drop_table,
     ("CREATE", "MATERIALIZED", "VIEW"): _create_view,
     ("CREATE", "OR", "REPLACE", "MATERIALIZED", "VIEW"): _create_view,
+    ("CREATE", "OR", "REFRESH", "MATERIALIZED", "VIEW"): _create_view,
     ("REFRESH", "MATERIALIZED", "VIEW"): _refresh_view,
     ("ALTER", "MATERIALIZED", "VIEW"): _alter_view,
     ("DROP", "MATERIALIZED", "VIEW"): _drop_view,
