@@ -65,7 +65,8 @@ def test_refreshes_that_came_to_nothing_are_one_line(catalog: Catalog) -> None:
     assert (told.refreshes, told.without_change, told.seconds) == (5, 4, 10.0)
     assert told.largest_lag == timedelta(minutes=3, seconds=2), "between the third and the fourth"
     assert catalog.last_refreshes(that_saw_sources=True)["v"].started_at == last.started_at, "its data time moves on"
-    catalog.record([record(7, details={}), record(8)])
+    for each in (record(7, details={}), record(8)):
+        catalog.record([each])
     assert [each.times for each in catalog.history("v")] == [1, 1, 4, 1], "what somebody asked for is an answer"
 
 

@@ -6,7 +6,7 @@ kept as one record, which says how often, since when, and what became of it the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -27,11 +27,15 @@ def folded(connection: Connection, records: Iterable[HistoryRecord]) -> list[His
     last = select(func.max(t.history.c.id)).where(t.history.c.view.in_(open_views)).group_by(t.history.c.view)
     rows = connection.execute(select(t.history).where(t.history.c.id.in_(last))).mappings()
     before = {row["view"]: row for row in rows}
-    continued = {r.view: before[r.view] for r in kept if r.view in before and _continues(before[r.view], r)}
+    continued = {r.view: before[r.view] for r in kept if _continued_by(r, before)}
     if continued:
         gone = [row["id"] for row in continued.values()]
         connection.execute(delete(t.history).where(t.history.c.id.in_(gone)))
-    return [_together(continued[r.view], r) if r.view in continued else r for r in kept]
+    return [_together(continued[r.view], r) if _continued_by(r, continued) else r for r in kept]
+
+
+def _continued_by(record: HistoryRecord, before: Mapping[str, RowMapping]) -> bool:
+    return record.view in before and _continues(before[record.view], record)
 
 
 def _came_to_nothing(record: HistoryRecord) -> bool:
