@@ -275,6 +275,9 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("DROP TABLE alerts"))
         connection.execute(text("DROP TABLE states"))
         connection.execute(text("ALTER TABLE views DROP COLUMN scheduled_at"))
+        connection.execute(text("ALTER TABLE leases DROP COLUMN began"))
+        for column in ("times", "since", "longest"):
+            connection.execute(text(f"ALTER TABLE history DROP COLUMN {column}"))
         connection.execute(text("ALTER TABLE frontiers DROP COLUMN fingerprint"))
         connection.execute(text("ALTER TABLE source_versions DROP COLUMN table_id"))
         connection.execute(text("ALTER TABLE source_versions DROP COLUMN fingerprint"))

@@ -40,6 +40,7 @@ from penstock.catalog.records import (
 )
 from penstock.catalog.states import ViewState, read_states, write_state
 from penstock.catalog.tables import utc
+from penstock.catalog.working import being_refreshed, dead_leases, take_away, working
 from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
@@ -83,6 +84,10 @@ class Catalog:
             raise WarehouseError(self._refusal)
         with self._begun(writes) as connection:
             yield connection
+            if writes:
+                points.reached(points.WRITTEN)
+        if writes:
+            points.reached(points.TRANSACTED)
 
     @contextmanager
     def _begun(self, writes: bool) -> Iterator[Connection]:
@@ -126,14 +131,23 @@ class Catalog:
             return read_world(connection)
 
     def history(self, view: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
-        """What refreshes did, newest first."""
+        """What refreshes did, newest first; those that go on are before all others."""
         query = select(t.history).order_by(t.history.c.id.desc())
         if view is not None:
             query = query.where(t.history.c.view == view)
         if limit is not None:
             query = query.limit(limit)
         with self.transaction(writes=False) as connection:
-            return [_history(row) for row in connection.execute(query).mappings()]
+            going_on = working(connection, now(), view)
+            return [*going_on, *(_history(row) for row in connection.execute(query).mappings())][:limit]
+
+    def end_what_was_killed(self) -> None:
+        """Write down the refreshes of processes that have ended, and free their leases, where there are any."""
+        with self._begun(writes=False) as connection:
+            dead = dead_leases(connection)
+        if dead and not self.read_only:
+            with self._begun(writes=True) as connection:
+                take_away(connection, dead_leases(connection))
 
     def past_work(self, view: str, limit: int) -> list[PastWork]:
         """What maintaining and recomputing a view took, newest first; what did nothing does not count."""
@@ -154,7 +168,8 @@ class Catalog:
             rows = connection.execute(select(*columns).order_by(t.history.c.id)).mappings().all()
         return [
             replace(Refreshing(**row), status=Status.recorded(row["status"]), action=Action.recorded(row["action"]),
-                    started_at=utc(row["started_at"]))
+                    started_at=utc(row["started_at"]), times=row["times"] or 1,
+                    since=row["since"] and utc(row["since"]))
             for row in rows
         ]  # fmt: skip
 
@@ -301,10 +316,9 @@ class Catalog:
             connection.execute(update(t.views).where(t.views.c.key == key).values(**values))
 
     def leased(self) -> set[str]:
-        """The nodes that somebody is working on."""
+        """The nodes that somebody is refreshing."""
         with self.transaction(writes=False) as connection:
-            rows = connection.execute(select(t.leases.c.node).where(t.leases.c.expires_at > datetime.now(timezone.utc)))
-            return set(rows.scalars())
+            return being_refreshed(connection, now())
 
     def set_state(self, key: str, state: ViewState, suspended_because: str | None = None) -> None:
         """``suspended_because``: what went wrong, where it is not a person who suspends the view."""
@@ -469,6 +483,8 @@ def _history(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])
+    fields["times"] = fields["times"] or 1
+    fields["since"] = fields["since"] and utc(fields["since"])
     return HistoryRecord(**{**fields, **_words(fields)})
 
 

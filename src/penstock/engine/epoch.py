@@ -18,7 +18,7 @@ from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
 from penstock.engine.faults import fault_of
 from penstock.engine.jobs import counting_jobs
-from penstock.engine.missing import lost, missing_file
+from penstock.engine.missing import lost, lost_itself, missing_file
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import ViewReport
@@ -36,14 +36,14 @@ from penstock.frames.names import LOCATED
 from penstock.frames.settings import USUAL, Own, Settings, own, under
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS, clean_message, is_lost, jvm_lost
 from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.dialect import quoted
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
-from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table, snapshot_of
+from penstock.storage.delta_log import Snapshot, is_latest, is_table, snapshot_of
 from penstock.storage.patch import places_in
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
@@ -94,6 +94,8 @@ class Epoch:
 
         try:
             in_order(graph, begin, self._spark.in_thread)
+        except LOST_PROBLEMS as problem:  # a lane could not begin
+            raise jvm_lost("nothing was refreshed") from problem
         finally:
             self._keeper.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
@@ -243,8 +245,13 @@ class Epoch:
 
     def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
         """The problem in words; a file that is gone is told with the table or view that it belongs to."""
-        file = None if isinstance(problem, PenstockError) else missing_file(problem)
+        told = isinstance(problem, PenstockError) and not isinstance(problem, SourceError)
+        file = None if told else missing_file(problem) or str(problem)
         if file is None:
+            return _as_error(problem)
+        if isinstance(problem, SourceError) and repr(node.path) in file:
+            return lost_itself(self._world.owners(node.name)[0].name, problem)
+        if missing_file(problem) is None:
             return _as_error(problem)
         paths = {read: self._relations[read].path.rstrip("/") + "/" for read in node.inputs}
         for read, path in paths.items():
@@ -452,11 +459,10 @@ class Epoch:
 
 
 def _as_error(problem: Exception) -> PenstockError:
-    match problem:
-        case PenstockError():
-            return problem
-        case HistoryGone():
-            return PenstockError(str(problem))
+    if isinstance(problem, PenstockError):
+        return problem
+    if is_lost(problem):
+        return jvm_lost("it was not refreshed")
     if isinstance(problem, SPARK_PROBLEMS):
         return QueryError(clean_message(problem, {}))
     told = PenstockError(f"{type(problem).__name__}: {problem}")

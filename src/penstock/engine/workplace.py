@@ -32,7 +32,7 @@ from penstock.engine.session import Spark
 from penstock.engine.settings import file_cache, lock_timeout
 from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request, Result
-from penstock.engine.vacuum import vacuum_if_due
+from penstock.engine.vacuum import TABLES, vacuum_if_due
 from penstock.errors import BusyError, PenstockError
 from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
@@ -161,8 +161,8 @@ class Workplace:
 
     @property
     def folders(self) -> list[str]:
-        """Where the tables of nodes lie."""
-        return [os.path.join(self._path, folder) for folder in ("views", "nodes")]
+        """Where the tables of nodes lie, and those of users that are kept here."""
+        return [os.path.join(self._path, folder) for folder in ("views", "nodes", TABLES)]
 
 
 def with_upstream(world: World, keys: Iterable[str]) -> list[str]:
