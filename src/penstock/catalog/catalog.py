@@ -9,7 +9,20 @@ from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, Table, and_, bindparam, delete, func, insert, make_url, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    make_url,
+    select,
+    update,
+)
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
