@@ -16,6 +16,8 @@ from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.engine.options import choice, emission, lag_of, length, patience, plain_name, policy_of
 from penstock.errors import NotSupportedError
 from penstock.observe.alerting import current_alerts
+from penstock.observe.epochs import EpochSummary
+from penstock.observe.epochs import epochs as view_epochs
 from penstock.observe.explain import Explanation
 from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.running import Runner
     from penstock.schedule.scheduler import Finished
     from penstock.storage.vacuum import Freed
+    from penstock.transacting import OpenTransaction
 
 
 def connect(
@@ -109,17 +112,23 @@ class Database:
         statement = parse(text)
         self._at.check_open(to_change=not statement.only_reads)
         self._at.progress("running the statement")
-        return Answering(self._at).answer(statement)
+        if isinstance(statement, s.Begin | s.Commit | s.Rollback):
+            from penstock.transacting import bounded
+
+            return bounded(self._at, statement)
+        return Answering(self._at, self._at.transaction).answer(statement)
 
     def read_here(self, text: str) -> Found | None:
         """The rows of a query or of SHOW, if it needs no Spark; for whoever wants rows and no DataFrame."""
         self._at.check_open()
-        return Answering(self._at).read_here(text)
+        return Answering(self._at, self._at.transaction).read_here(text)
 
     def table(self, name: str, epoch: int | None = None) -> DataFrame:
         """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
         self._at.check_open()
-        return Answering(self._at).table(name) if epoch is None else self.snapshot(epoch).table(name)
+        return (
+            Answering(self._at, self._at.transaction).table(name) if epoch is None else self.snapshot(epoch).table(name)
+        )
 
     def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""
@@ -156,6 +165,11 @@ class Database:
         self._at.check_open()
         world = self._catalog.world()
         return {world.display_name(key): found for key, found in view_statistics(self._catalog).items()}
+
+    def epochs(self, limit: int | None = None) -> list[EpochSummary]:
+        """What each epoch was, newest first: what was due and why, what was done to each node, where the time went."""
+        self._at.check_open()
+        return view_epochs(self._catalog, limit)
 
     def verify(self, *names: str, sample: float | None = None) -> list[Verification]:
         """Compare views (all without names) with their queries, on the versions that they were computed from.
@@ -197,6 +211,23 @@ class Database:
         self._at.check_open(to_change=True)
         wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
         return self._at.engine.refresh(wanted if names else None, full=full, wait=patience(wait))
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether ``BEGIN`` has begun a transaction here, which goes on."""
+        return self._at.transaction is not None
+
+    def transaction(self) -> OpenTransaction:
+        """Several statements on several tables, all or nothing: ``with db.transaction() as tx: tx.sql(..)``.
+
+        They see the warehouse as it was when the transaction began, and their own writes. Leaving the block publishes
+        all of it together with the IMMEDIATE views; an exception leaves nothing behind. ``ConflictError`` if another
+        writer has changed one of its tables meanwhile: run the block again.
+        """
+        from penstock.transacting import OpenTransaction
+
+        self._at.check_open(to_change=True)
+        return OpenTransaction(self._at)
 
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""
@@ -279,7 +310,9 @@ class Database:
     def on_commit(self, callback: Callable[[Committed], object]) -> Callable[[], None]:
         """Have a function called after each commit that a statement makes to a table here.
 
-        It is called once, when the commit is made, in the order of registration; never after a statement that failed.
+        It is called once, when the commit can be seen, in the order of registration; never after a statement that
+        failed. A transaction is one commit (``operation`` COMMIT, with its statements as ``parts``), and one that is
+        rolled back is none.
         What it raises is logged, and stops neither the commit nor the other callbacks. Gives a function that takes it
         back.
         """

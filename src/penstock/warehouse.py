@@ -13,8 +13,9 @@ from penstock.catalog.connection import refusal
 from penstock.engine.callbacks import Callbacks, Committed
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
+from penstock.lineage import Lineage, wanted
 from penstock.storage.locations import local_path
-from penstock.telling import Telling
+from penstock.telling import Telling, log_refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.session import Spark
     from penstock.engine.source_tables import SourceTables
+    from penstock.engine.transactions import Transaction
 
 
 class Warehouse:
@@ -53,6 +55,9 @@ class Warehouse:
         """Who is told of commits to tables that were made here."""
         self.alerting = Telling(self.path, self.catalog.world)
         self.catalog.alerted = self.alerting
+        self.transaction: Transaction | None = None
+        """What BEGIN has begun."""
+        self._lineage: Lineage | None = None
         self._given_spark = spark
 
     def check_open(self, *, to_change: bool = False) -> None:
@@ -77,21 +82,33 @@ class Warehouse:
     def engine(self) -> Engine:
         from penstock.engine.engine import Engine
 
-        return Engine(self.path, self.spark, self.catalog, self.progress)
+        engine = Engine(self.path, self.spark, self.catalog, self.progress)
+        engine.refreshing.add(log_refresh)
+        if wanted():
+            self._lineage = Lineage(self.path)
+            engine.refreshing.add(self._lineage)
+        return engine
 
     @cached_property
     def tables(self) -> SourceTables:
         from penstock.engine.source_tables import SourceTables
 
         engine = self.engine
-        return SourceTables(self.spark, self.catalog, engine.locate, engine.tell, engine.leave_unused)
+        return SourceTables(
+            self.spark, self.catalog, engine.locate, engine.tell, engine.leave_unused, engine.committing,
+            engine.refresh, self.path,
+        )  # fmt: skip
 
     def close(self) -> None:
         """An embedded Spark stops with the last warehouse that uses it."""
         if self.closed:
             return
         self.closed = True
+        if self.transaction is not None:
+            self.transaction.rollback()
         if "_spark" in self.__dict__:  # somebody has asked for it
             self._spark.close()
         self.alerting.close()
+        if self._lineage is not None:
+            self._lineage.close()
         self.catalog.close()

@@ -19,6 +19,8 @@ from penstock.catalog.leases import Leases
 from penstock.schedule.scheduler import Finished, Scheduler
 from penstock.vocabulary import Fault, State
 
+pytestmark = pytest.mark.catalogs
+
 
 @pytest.fixture
 def orders(db: penstock.Database) -> penstock.Database:

@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-import hmac
 import json
-import threading
+import re
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.observe.webhook import DELIVERY, SIGNATURE, TIMESTAMP, Delivery, Webhook, signature
+from penstock.observe.webhook import SIGNATURE, Delivery, Webhook
+from receivers import Receiver
 
-
-class Receiver:
-    """A server that refuses the first ``refusals`` requests and keeps the others."""
-
-    def __init__(self) -> None:
-        self.refusals = 0
-        self.slow = 0.0
-        self.tried: list[str] = []
-        self.heard: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.tried.append(self.headers[DELIVERY])
-                time.sleep(receiver.slow)
-                refused = len(receiver.tried) <= receiver.refusals
-                if not refused:
-                    receiver.heard.append((dict(self.headers), body))
-                self.send_response(503 if refused else 204)
-                self.end_headers()
-
-            def log_message(self, *words: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/alerts"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    found = Receiver()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    with Receiver() as found:
+        yield found
 
 
 def test_a_delivery_is_signed(receiver: Receiver) -> None:
@@ -58,8 +30,11 @@ def test_a_delivery_is_signed(receiver: Receiver) -> None:
     hook.close()
     (headers, body), (unsigned, _) = receiver.heard
     assert json.loads(body) == {"kind": "lag_exceeded"}
-    expected = signature("s3cret", headers[TIMESTAMP], body)
-    assert hmac.compare_digest(headers[SIGNATURE], expected)
+    receives: dict[str, Any] = {}
+    exec(re.search(r"```python\n(import hashlib, hmac.*?)```", PAGE.read_text(), re.DOTALL)[1], receives)  # type: ignore[index]
+    assert receives["is_ours"]("s3cret", headers, body), "as the page tells receivers to check it"
+    assert not receives["is_ours"]("s3cret", headers, body + b" ")
+    assert not receives["is_ours"]("another", headers, body)
     assert SIGNATURE not in unsigned
     assert b"s3cret" not in body
 

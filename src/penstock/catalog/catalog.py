@@ -5,31 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Select,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    func,
-    insert,
-    make_url,
-    select,
-    update,
-)
+from sqlalchemy import Column, Connection, Select, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episodes
-from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
+from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file, without_password
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.intents import read_intents
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.pulse import Pulse
@@ -75,7 +63,7 @@ class Catalog:
         self._pulse = Pulse(self._engine)
         self.alerted: Callable[[Alert], None] = lambda alert: None
         """Who is told of each alert that was raised or cleared here, when it is written."""
-        self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
+        self.url = without_password(url if refusal else self._engine.url)
 
     @property
     def read_only(self) -> bool:
@@ -161,12 +149,12 @@ class Catalog:
 
     def refreshes(self) -> list[Refreshing]:
         """All that the history has, in the order in which it was recorded."""
-        columns = [t.history.c[name] for name in Refreshing._fields]
+        columns = [t.history.c[field.name] for field in fields(Refreshing)]
         with self.transaction(writes=False) as connection:
-            rows = connection.execute(select(*columns).order_by(t.history.c.id)).all()
+            rows = connection.execute(select(*columns).order_by(t.history.c.id)).mappings().all()
         return [
-            Refreshing(*row)._replace(status=Status.recorded(row.status), action=Action.recorded(row.action),
-                                      started_at=utc(row.started_at))
+            replace(Refreshing(**row), status=Status.recorded(row["status"]), action=Action.recorded(row["action"]),
+                    started_at=utc(row["started_at"]))
             for row in rows
         ]  # fmt: skip
 
@@ -178,9 +166,12 @@ class Catalog:
                 read.setdefault(row["epoch"], {})[row["source"]] = row["version"]
             shown = select(t.epochs).where(t.epochs.c.published_at.is_not(None)).order_by(t.epochs.c.id.desc())
             return [
-                EpochRecord(row["id"], utc(row["published_at"]), row["restored"], read.get(row["id"], {}))
+                EpochRecord(
+                    id=row["id"], published_at=utc(row["published_at"]), restored=row["restored"],
+                    sources=read.get(row["id"], {}), run=row["run"],
+                )
                 for row in connection.execute(shown).mappings()
-            ]
+            ]  # fmt: skip
 
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""
@@ -290,6 +281,7 @@ class Catalog:
             if with_views:
                 _drop_views(connection, with_views)
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
+            connection.execute(delete(t.intents).where(t.intents.c.source == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
 
     def set_policy(self, view: ViewRecord, policy: Policy) -> None:
@@ -444,6 +436,7 @@ def read_world(connection: Connection) -> World:
         settings=settings,
         watermarks=watermarks,
         states=read_states(connection),
+        **read_intents(connection),
     )
 
 

@@ -32,7 +32,11 @@ MIGRATIONS: dict[int, list[str]] = {
         "suspended BOOLEAN NOT NULL, errors INTEGER NOT NULL, kind VARCHAR(20), not_before TIMESTAMPTZ, "
         "failed_on JSON)",
     ],
-    6: [],
+    6: [
+        "ALTER TABLE tables ADD COLUMN published INTEGER",
+        "CREATE TABLE intents (source VARCHAR(255) NOT NULL PRIMARY KEY, run VARCHAR(40) NOT NULL, "
+        "base INTEGER NOT NULL, owner VARCHAR(80) NOT NULL, created_at TIMESTAMPTZ NOT NULL)",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

@@ -35,6 +35,19 @@ class TableRecord:
     """What its watermark was advanced to by hand."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Intent:
+    """What a transaction is about to do to a table: until it is published, or undone, the table is read at ``base``."""
+
+    source: str
+    """The table's key."""
+    run: str
+    """The name that the transaction's commit has in the table's log."""
+    base: int
+    owner: str
+    """Of the lease on the table: when another has it, the transaction can no longer be published."""
+
+
 @dataclass(frozen=True)
 class Mark:
     """How far event time has come in a relation: no row before ``value`` (microseconds) is expected any more."""
@@ -125,8 +138,13 @@ class ViewRecord:
         return _trigger(self.refresh)
 
     @property
+    def immediate(self) -> bool:
+        """Whether it is maintained inside the statements that write what it reads."""
+        return self.trigger.when == When.IMMEDIATE
+
+    @property
     def refreshes_itself(self) -> bool:
-        return self.options.lag is not None or self.trigger.when != When.MANUAL
+        return self.options.lag is not None or self.trigger.when not in (When.MANUAL, When.IMMEDIATE)
 
 
 @dataclass(frozen=True)
@@ -166,7 +184,8 @@ class PastWork(NamedTuple):
     details: Mapping[str, Any]
 
 
-class Refreshing(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Refreshing:
     """What of a history record is counted."""
 
     view: str
@@ -178,7 +197,8 @@ class Refreshing(NamedTuple):
     started_at: datetime
 
 
-class EpochRecord(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class EpochRecord:
     """A published epoch."""
 
     id: int
@@ -187,6 +207,8 @@ class EpochRecord(NamedTuple):
     """The epoch that it went back to, if it did."""
     sources: Mapping[str, int]
     """The versions of the tables that were read for it, as far as they are kept."""
+    run: str | None
+    """The word that its commits have in their metadata."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,6 +226,10 @@ class World:
     """Of tables and views, where they are known."""
     states: Mapping[str, ViewState] = field(default_factory=dict)
     """Of views that are not simply ACTIVE."""
+    intents: Mapping[str, Intent] = field(default_factory=dict)
+    """Tables that are being written by a transaction which is not published yet."""
+    published: Mapping[str, int] = field(default_factory=dict)
+    """The versions of tables that the last transaction on each has published."""
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
@@ -379,6 +405,12 @@ class Publication:
     """Nodes whose earlier versions were wrong: what any reader has consumed of them is worth nothing."""
     identities: dict[str, Identity] = field(default_factory=dict)
     """Which tables ``sources`` are versions of."""
+    tables: dict[str, int] = field(default_factory=dict)
+    """Tables that were written under an intent, and the versions at which they are read from now on."""
+    immediate: set[str] = field(default_factory=set)
+    """Views that are IMMEDIATE from now on."""
+    last: bool = False
+    """Whether the leases behind it are given back with it."""
 
     @property
     def empty(self) -> bool:

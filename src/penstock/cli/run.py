@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import datetime
 from types import FrameType
@@ -22,6 +22,7 @@ from rich.text import Text
 from penstock.cli.output import cell, err, out, plain_table, print_json, say_hint
 from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, time_cells
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
+from penstock.logs import LEVEL, written
 from penstock.vocabulary import Action, Status
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def run(
         runner = database.runner(told, lets_java_go=True)
         if not json:
             say_hint(_greeting(database))
-        with _obeying(runner):
+        logs = written(os.environ.get(LEVEL, "warning"), as_json=json) if display is None else nullcontext()
+        with _obeying(runner), logs:
             if once:
                 runner.run(until_idle=True)
             elif display is None:
@@ -134,7 +136,7 @@ def _json_line(finished: Finished) -> None:
             "at": finished.began, "epoch": finished.epoch, "seconds": round(finished.seconds, 3),
             "error": finished.error,
             "due": [{"view": one.key, "why": one.why.value, "since": one.since} for one in finished.due],
-            "views": [asdict(report) for report in finished.reports],
+            "views": [{**asdict(report), "error": report.told} for report in finished.reports],
         }
     )  # fmt: skip
     sys.stdout.flush()
@@ -146,7 +148,7 @@ def _worth_telling(finished: Finished) -> list[ViewReport]:
 
 def _said(report: ViewReport) -> str:
     if report.status == Status.FAILED:
-        return f"{report.name} FAILED: {report.error}"
+        return f"{report.name} FAILED: {report.told}"
     return f"{report.name} {report.action} +{report.rows_inserted:,} -{report.rows_deleted:,} in {report.seconds:.2f} s"
 
 

@@ -12,15 +12,17 @@ from typing import Any
 from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
+from penstock.engine.committing import Committing
 from penstock.engine.consistency import hold_back, not_due, together
+from penstock.engine.events import Telling
+from penstock.engine.immediate import immediate_nodes, standing, with_followers
 from penstock.engine.outcomes import note_outcomes
 from penstock.engine.past import Past
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.session import Spark
-from penstock.engine.sources import pinned
 from penstock.engine.steps import Request, Result
-from penstock.engine.vacuum import vacuum_if_due, vacuum_views
+from penstock.engine.vacuum import vacuum_views
 from penstock.engine.views import Views
 from penstock.engine.workplace import (
     Outdated,
@@ -32,7 +34,7 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
-from penstock.errors import DefinitionError, LeaseLostError, PenstockError, RefreshError
+from penstock.errors import DefinitionError, LeaseLostError, RefreshError
 from penstock.storage.vacuum import Freed
 from penstock.vocabulary import Action, Reason, Status
 
@@ -47,9 +49,11 @@ class _Held(Exception):
 class Engine:
     def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
         self._work = Workplace(path, spark, catalog, progress)
-        self.views = Views(self._work)
-        self.past = Past(self._work)
+        self.committing = Committing(self._work)
+        self.views = Views(self._work, self.committing, self.refresh)
+        self.past = Past(self._work, self.refresh)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
+        self.refreshing = self._work.refreshing
         self._said: set[str] = set()
         """Views of which was said that they have other settings than the session."""
 
@@ -97,7 +101,7 @@ class Engine:
                 time.sleep(_LOOK_AGAIN)
         self._say_settings(report.values())
         note_outcomes(self._work.catalog, world, report.values())
-        self._vacuum_if_due(world)
+        self._work.vacuum_if_due(world)
         if report.failed:
             raise _failure(report)
         return report
@@ -119,8 +123,12 @@ class Engine:
         world = self._work.catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         started = datetime.now(timezone.utc)
-        scope = together(world, keys)
-        nodes = [*with_upstream(world, scope), *also]
+        scope = with_followers(world, together(world, keys))
+        recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
+        moving = immediate_nodes(world) - set(also) - recompute  # with the tables, not with this epoch
+        if replayed:
+            moving -= {node for key in scope for node in world.views[key].nodes}
+        nodes = [node for node in dict.fromkeys([*with_upstream(world, scope), *also]) if node not in moving]
         leases = Leases(self._work.catalog, nodes)
         with leases as held:
             if held and time.monotonic() < until:
@@ -129,12 +137,14 @@ class Engine:
             added = names is None and world.views.keys() != current.views.keys()
             if added or not world.same_definitions(current, nodes):
                 raise Outdated
-            sources = pinned(current, nodes)
+            current, sources = self._work.pinned(current, with_upstream(current, scope))
             renewal = Replanning(self._work.session, sources, self._work.locating(current)).renewed(current, scope)
             amended = renewal.world
             scope |= renewal.definitions.keys()
             nodes = with_upstream(amended, scope)
-            require(leases, held, nodes)
+            renewed = {node for definition in renewal.definitions.values() for node in definition.view.nodes}
+            left = standing(current, moving.intersection(nodes) - renewed, sources)
+            require(leases, {*held, *left}, nodes)
             self._seal(amended, renewal.sealed, leases.fence)
             periodic = any(view.options.every is not None for view in amended.views.values())
             asked = full or replayed or not periodic
@@ -146,22 +156,28 @@ class Engine:
                 replayed=replayed,
                 renewed=renewal.reasons,
                 failing=renewal.failing_nodes(),
+                standing=left,
             )
-            with self._work.claimed(current, renewal.definitions.values()) as claimed:
+            with (
+                self._work.claimed(current, renewal.definitions.values()) as claimed,
+                Telling(self._work.refreshing) as told,
+            ):
                 try:
-                    result = self._work.run(claimed.world(amended), sources, leases, request)
+                    result = self._work.run(claimed.world(amended), sources, leases, request, told)
                 except KeyboardInterrupt:
                     self._work.catalog.record(
                         _interrupted(amended, key, started) for key in amended.views if key in nodes
                     )
                     raise
                 reports = hold_back(amended, result, view_reports(amended, result))
-                for report in reports:
-                    report.remark = renewal.remarks.get(report.name.lower())
-                done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
+                for one in reports:
+                    one.remark = renewal.remarks.get(one.name.lower())
+                done = {one.name.lower() for one in reports if one.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 history = [recorded(r, current, started, due) for r in reports]
-                return self._publish(result, reports, history, current, leases.fence), current
+                published = self._publish(result, reports, history, current, leases.fence)
+                told.ended(published.values(), published.epoch, result.publication, claimed.world(amended))
+                return published, current
 
     def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
         """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""
@@ -188,7 +204,7 @@ class Engine:
                 "status": Status.FAILED, "action": Action.SKIP, "reason": Reason.LEASE_LOST, "error": str(problem),
             }  # fmt: skip
             self._work.catalog.record([replace(record, **lost) for record in history])
-            return Report([replace(report, **lost) for report in reports], before.epoch)
+            return Report([replace(report, **lost, told=str(problem)) for report in reports], before.epoch)
         if moved.definitions:
             self._work.leave_unused(before)
         return Report(reports, number)
@@ -199,13 +215,6 @@ class Engine:
             if report.unlike and report.name not in self._said:
                 self._said.add(report.name)
                 self._work.tell(f"view {report.name!r} was computed under its own {', '.join(report.unlike)}")
-
-    def _vacuum_if_due(self, world: World) -> None:
-        """What cannot be deleted today is tomorrow: the refresh stands."""
-        try:
-            vacuum_if_due(self._work.catalog, world.settings, self._work.folders)
-        except (PenstockError, OSError) as problem:
-            self._work.tell(f"files of old epochs were not deleted: {problem}")
 
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left, of one view or of all."""

@@ -20,16 +20,20 @@ from pyspark.sql import SparkSession
 from penstock.catalog import Catalog, Definition, HistoryRecord, Publication, World
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases, Patience
+from penstock.catalog.transactions import Intents
+from penstock.engine.callbacks import Callbacks
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
+from penstock.engine.events import Listeners, Telling
 from penstock.engine.mending import run_mending
 from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
 from penstock.engine.session import Spark
 from penstock.engine.settings import file_cache, lock_timeout
-from penstock.engine.sources import Relation
+from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request, Result
-from penstock.errors import BusyError
+from penstock.engine.vacuum import vacuum_if_due
+from penstock.errors import BusyError, PenstockError
 from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
 
@@ -75,6 +79,8 @@ class Workplace:
         self._path = path
         self.spark = spark
         self._progress = progress
+        self.refreshing: Listeners = Callbacks()
+        """Who is told of refreshes while they happen."""
 
     def session(self) -> SparkSession:
         return self.spark.session()
@@ -109,11 +115,27 @@ class Workplace:
         """Where a new table would go. The directory is its own only when it has been claimed."""
         return os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
 
-    def run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
+    def pinned(self, world: World, nodes: Collection[str]) -> tuple[World, dict[str, Relation]]:
+        """The catalog and the tables that these nodes read as they were at one moment; definitions are as before."""
+        for _ in range(_ATTEMPTS):
+            sources = pinned(world, nodes)
+            if Intents(self.catalog).unchanged(world, sources):
+                return world, sources
+            now = self.catalog.world()
+            if not world.same_definitions(now, nodes):
+                raise Outdated
+            world = now
+        raise BusyError("the tables are being written over and over. Try again.")
+
+    def run(
+        self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request, telling: Telling
+    ) -> Result:
         FILES.allow(file_cache(world.settings))
 
         def run(wanted: Request) -> Result:
-            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(wanted, self.tell)
+            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(
+                wanted, self.tell, lambda node: telling.working(node, world)
+            )
 
         return run_mending(world, request, run)
 
@@ -129,6 +151,13 @@ class Workplace:
         for path in paths:
             if path not in kept:
                 leave(path)
+
+    def vacuum_if_due(self, world: World) -> None:
+        """What cannot be deleted today is tomorrow: what was done stands."""
+        try:
+            vacuum_if_due(self.catalog, world.settings, self.folders)
+        except (PenstockError, OSError) as problem:
+            self.tell(f"files of old epochs were not deleted: {problem}")
 
     @property
     def folders(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.catalog import Catalog
 from penstock.observe.status import ViewStatus, status
-from penstock.vocabulary import State
+from penstock.vocabulary import State, Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +27,16 @@ class GraphNode:
     """How old the view is."""
     remark: str = field(default="", compare=False)
     """How fresh the view is, in words."""
+    immediate: bool = False
+    """Whether the view moves in the statements that write its tables."""
+    failed: bool = False
+    """Whether its last refresh failed."""
     held_back_by: tuple[str, ...] = ()
     """Views above it that do not advance: suspended, or in error."""
 
     @property
     def failing(self) -> bool:
-        return self.state in (State.ERROR, State.SUSPENDED)
+        return self.failed or self.state in (State.ERROR, State.SUSPENDED)
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ class Graph:
         for place, reader in enumerate(node.readers):
             last = place == len(node.readers) - 1
             found = self.node(reader)
-            mark = f" [{found.remark}]" if found.failing or found.held_back_by else ""
+            mark = " [IMMEDIATE]" if found.immediate else ""
+            mark += f" [{found.remark}]" if found.failing or found.held_back_by else ""
             yield f"{indent}{'└── ' if last else '├── '}{reader}{mark}"
             yield from self._branch(found, indent + ("    " if last else "│   "))
 
@@ -79,6 +84,7 @@ def graph(catalog: Catalog) -> Graph:
                 reads=tuple(world.display_name(read) for read in dag.inputs(key)),
                 readers=tuple(world.display_name(reader) for reader in dag.readers(key)),
                 **(_freshness(known[key]) if key in known else {}),
+                immediate=key in world.views and world.views[key].immediate,
             )
             for key in dag.order()
         )
@@ -88,13 +94,15 @@ def graph(catalog: Catalog) -> Graph:
 def _freshness(view: ViewStatus) -> dict[str, Any]:
     return {
         "state": view.state, "stale": view.stale, "lag": view.lag, "held_back_by": view.held_back_by,
-        "remark": _remark(view),
+        "failed": view.last_status == Status.FAILED, "remark": _remark(view),
     }  # fmt: skip
 
 
 def _remark(view: ViewStatus) -> str:
     if view.state in (State.ERROR, State.SUSPENDED) or view.held_back_by:
         return view.state_in_words()
+    if view.last_status == Status.FAILED:
+        return "its last refresh failed"
     if view.lag is None:
         return "no rows yet"
     behind = f", behind {view.behind_in_words()}" if view.stale else ""

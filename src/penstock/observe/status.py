@@ -135,14 +135,16 @@ def status(catalog: Catalog) -> list[ViewStatus]:
             if name in world.tables
         }
         data_time, kept = data_time_of(world, view, seen.get(key)), world.states.get(key, ACTIVE)
-        lag = lags.get(key)
+        lag, behind = lags.get(key), _behind(world, key, newest)
+        if view.immediate and data_time is not None and not behind:  # nothing was written since
+            data_time = now
         found.append(
             ViewStatus(
                 name=view.name, policy=view.policy, refresh=view.refresh, incremental=view.incremental,
                 reason=view.reason_code, reads=tuple(world.display_name(r) for r in view.reads),
                 populated=world.nodes[key].version is not None, frontier=frontier,
                 watermark=as_time(world.watermarks[key].value) if key in world.watermarks else None,
-                location=world.nodes[key].path, data_time=data_time, behind=_behind(world, key, newest),
+                location=world.nodes[key].path, data_time=data_time, behind=behind,
                 state=_state(world, key, kept), errors=kept.errors, building=key in leased,
                 target_lag=None if lag is None else lag.length, lag=None if data_time is None else now - data_time,
                 lag_from=None if lag is None or lag.said_by is None else world.views[lag.said_by].name,

@@ -82,6 +82,21 @@ class AdvanceWatermark(Statement):
 
 
 @dataclass(frozen=True)
+class Begin(Statement):
+    """BEGIN [TRANSACTION], START TRANSACTION."""
+
+
+@dataclass(frozen=True)
+class Commit(Statement):
+    """COMMIT."""
+
+
+@dataclass(frozen=True)
+class Rollback(Statement):
+    """ROLLBACK."""
+
+
+@dataclass(frozen=True)
 class SetSetting(Statement):
     """SET name = value, of the warehouse."""
 
