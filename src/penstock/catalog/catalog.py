@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Select, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
@@ -467,16 +467,21 @@ def _watermark(kept: dict[str, Any] | None) -> dict[str, Any]:
 
 def latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
     """The version of everything in a table of versions, as of an epoch; without what had no rows then."""
-    query = select(name, table.c.version).where(table.c.epoch <= epoch).order_by(table.c.epoch)
-    found = {row[0]: row[1] for row in connection.execute(query)}
-    return {key: version for key, version in found.items() if version != t.NO_ROWS}
+    rows = connection.execute(_newest_rows(table, name, epoch)).mappings()
+    return {row[name.name]: row["version"] for row in rows if row["version"] != t.NO_ROWS}
+
+
+def _newest_rows(table: Table, name: Column[str], epoch: int) -> Select[Any]:
+    """The newest row of everything in a table of versions; the database finds it, since there is one for each epoch."""
+    newest = select(name.label("name"), func.max(table.c.epoch).label("epoch")).where(table.c.epoch <= epoch)
+    last = newest.group_by(name).subquery()
+    return select(table).join(last, (name == last.c.name) & (table.c.epoch == last.c.epoch))
 
 
 def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
     """Which table each source was, as of an epoch; one whose epoch did not record it is not among them."""
-    query = select(t.source_versions).where(t.source_versions.c.epoch <= epoch).order_by(t.source_versions.c.epoch)
-    last = {row["source"]: row for row in connection.execute(query).mappings()}
-    return {key: Identity(row["table_id"], row["fingerprint"]) for key, row in last.items() if row["table_id"]}
+    rows = connection.execute(_newest_rows(t.source_versions, t.source_versions.c.source, epoch)).mappings()
+    return {row["source"]: Identity(row["table_id"], row["fingerprint"]) for row in rows if row["table_id"]}
 
 
 def _history(row: object) -> HistoryRecord:
