@@ -23,6 +23,7 @@ from penstock.sql.event_time import (
     uses_windows,
     windows_put_back,
 )
+from penstock.sql.json_functions import rewrite_json, uses_json
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.names import OWN
 from penstock.sql.rewriting import Rewriting
@@ -49,6 +50,8 @@ def parse_written(text: str) -> exp.Expr:
 
 def _in_spark_terms(tree: exp.Query, *, limits: bool = True) -> Rewriting:
     rewriting = Rewriting(tree)
+    if uses_json(tree):
+        rewrite_json(rewriting)
     if limits and has_open_limits(tree):
         determine_limits(rewriting)
     if uses_event_time(tree):
@@ -66,7 +69,9 @@ def spark_text(text: str, *, limits: bool = True) -> str:
     text = whole(text)
     tree = _parse(text)
     settled = limits and has_open_limits(tree)
-    if isinstance(tree, exp.Query) and (settled or uses_event_time(tree) or is_open(tree)):
+    if isinstance(tree, exp.Query) and (
+        settled or uses_json(tree) or uses_event_time(tree) or is_open(tree)
+    ):
         return _in_spark_terms(tree, limits=limits).text(text)
     return text
 
