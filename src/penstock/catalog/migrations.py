@@ -32,7 +32,14 @@ MIGRATIONS: dict[int, list[str]] = {
         "suspended BOOLEAN NOT NULL, errors INTEGER NOT NULL, kind VARCHAR(20), not_before TIMESTAMPTZ, "
         "failed_on JSON)",
     ],
-    6: [],
+    6: [
+        "ALTER TABLE views ADD COLUMN written TEXT",
+        "CREATE TABLE plain_views (key VARCHAR(255) NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, "
+        "query TEXT NOT NULL, columns JSON NOT NULL, comment TEXT, settings JSON NOT NULL, "
+        "created_at TIMESTAMPTZ NOT NULL)",
+        "CREATE TABLE read_models (key VARCHAR(255) NOT NULL PRIMARY KEY REFERENCES views (key) ON DELETE CASCADE, "
+        "entity VARCHAR(255) NOT NULL, plain_view VARCHAR(255) NOT NULL, details JSON NOT NULL)",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from penstock.graph import Dag
 from penstock.sql.names import OWN
 from penstock.sql.statements import USUAL, Options, Watermark
 from penstock.sql.triggers import Trigger
-from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
+from penstock.vocabulary import Action, PartKind, Policy, Reason, Status, Strategy, When
 
 LATE = "_late"
 """Behind the name of a view: the rows that came too late for it."""
@@ -114,6 +114,8 @@ class ViewRecord:
     options: Options = USUAL
     scheduled_at: datetime | None = None
     """When the time of its refreshes was last changed, if it was."""
+    written: str | None = None
+    """The query as the user wrote it, where that names plain views: in ``query`` they are written out."""
 
     @property
     def incremental(self) -> bool:
@@ -127,6 +129,61 @@ class ViewRecord:
     @property
     def refreshes_itself(self) -> bool:
         return self.options.lag is not None or self.trigger.when != When.MANUAL
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainView:
+    """A query with a name, written out wherever it is read. Nothing of it is stored."""
+
+    key: str
+    name: str
+    query: str
+    columns: tuple[tuple[str, str], ...]
+    """Name and Spark type of each."""
+    created_at: datetime
+    comment: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Those that it was made under, as far as they are not the usual ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What a place of a document is made of, and for an array of a group what its elements are matched by."""
+
+    path: str
+    kind: PartKind
+    source: str | None = None
+    """The read model or view that a nested document comes from."""
+    match_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadModel:
+    """A view with a key and a JSON document: ``tv_<entity>`` is maintained, ``v_<entity>`` is its query."""
+
+    key: str
+    entity: str
+    plain_view: str
+    primary: str
+    """The column that is its key."""
+    lineage: tuple[str, ...] = ()
+    """The columns ``fk_*``."""
+    filters: tuple[str, ...] = ()
+    """``id`` and the columns ``*_id``."""
+    parts: tuple[Part, ...] = ()
+
+    def details(self) -> dict[str, Any]:
+        """What is kept as JSON."""
+        told = asdict(self)
+        return {name: told[name] for name in ("primary", "lineage", "filters", "parts")}
+
+    @classmethod
+    def of(cls, key: str, entity: str, plain_view: str, details: Mapping[str, Any]) -> ReadModel:
+        parts = tuple(Part(**{**part, "kind": PartKind.recorded(part["kind"])}) for part in details["parts"])
+        return cls(
+            key=key, entity=entity, plain_view=plain_view, primary=details["primary"],
+            lineage=tuple(details["lineage"]), filters=tuple(details["filters"]), parts=parts,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -204,6 +261,9 @@ class World:
     """Of tables and views, where they are known."""
     states: Mapping[str, ViewState] = field(default_factory=dict)
     """Of views that are not simply ACTIVE."""
+    plain: Mapping[str, PlainView] = field(default_factory=dict)
+    models: Mapping[str, ReadModel] = field(default_factory=dict)
+    """By the key of the view that is maintained."""
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
@@ -284,7 +344,11 @@ class World:
                 f"there is no {name!r}: rows come late for view {view.name!r} in several tables. "
                 f"Read {' or '.join(several)}."
             )
-        names = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
+        if key in self.plain:
+            raise NotSupportedError(
+                f"{name!r} is a plain view: it is a query with a name, which has no rows of its own. Use what it reads."
+            )
+        names = sorted(one.name for kind in (self.tables, self.views, self.plain) for one in kind.values())
         raise NotFoundError(f"there is no table or view {name!r}. {nearest(name, names)}")
 
     def view_key(self, name: str) -> str:
@@ -295,6 +359,10 @@ class World:
             raise NotFoundError(
                 f"{name!r} is a table, not a materialized view. SHOW MATERIALIZED VIEWS lists the views; "
                 "a table needs no refresh, and goes with DROP TABLE."
+            )
+        if key in self.plain:
+            raise NotFoundError(
+                f"{name!r} is a plain view, not a materialized view: it has nothing to refresh, and goes with DROP VIEW."
             )
         if key not in self.views:
             names = [view.name for view in self.views.values()]
@@ -314,7 +382,7 @@ class World:
         raise NotFoundError.of_path(name)
 
     def display_name(self, key: str) -> str:
-        record = self.tables.get(key) or self.views.get(key)
+        record = self.tables.get(key) or self.views.get(key) or self.plain.get(key)
         return record.name if record else key
 
 
@@ -351,6 +419,8 @@ class Definition:
     nodes: tuple[NodeRecord, ...]
     replaces: bool = False
     """Whether it takes the place of a view of that name."""
+    model: tuple[ReadModel, PlainView] | None = None
+    """Of a read model: what it is, and the plain view that comes with it."""
 
 
 @dataclass(frozen=True)

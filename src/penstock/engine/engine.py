@@ -15,6 +15,8 @@ from penstock.catalog.leases import Leases
 from penstock.engine.consistency import hold_back, not_due, together
 from penstock.engine.outcomes import note_outcomes
 from penstock.engine.past import Past
+from penstock.engine.plain_views import PlainViews
+from penstock.engine.read_models import ReadModels
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.session import Spark
@@ -49,6 +51,8 @@ class Engine:
         self._work = Workplace(path, spark, catalog, progress)
         self.views = Views(self._work)
         self.past = Past(self._work)
+        self.plain = PlainViews(self._work, self.views)
+        self.models = ReadModels(self._work, self.views)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
         self._said: set[str] = set()
         """Views of which was said that they have other settings than the session."""

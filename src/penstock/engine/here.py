@@ -13,7 +13,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.catalog import World
-from penstock.engine.relations import known
+from penstock.engine.relations import known, shown_columns
+from penstock.engine.writing_out import in_query
 from penstock.errors import PenstockError
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame
@@ -51,7 +52,7 @@ def read(text: str, world: World, spark: SparkOnDemand, own_table: Own) -> Found
     if own(spark).replaces(text):
         return None
     try:
-        tree = parse_query(text)
+        tree = parse_query(in_query(world, text))
         if not isinstance(tree, exp.Select) or tree.args.get("order") or tree.find(exp.Limit, exp.Offset):
             return None
         names = {name_of(table) for table in tree.find_all(exp.Table)}
@@ -99,7 +100,7 @@ def _newest(world: World, key: str) -> Snapshot | None:
 
 def _columns(world: World, key: str, snapshot: Snapshot) -> tuple[str, ...]:
     if key in world.views:
-        return tuple(name for name, _, _ in world.views[key].columns)
+        return tuple(shown_columns(world, world.views[key]))
     return tuple(schema_of(snapshot).names)
 
 

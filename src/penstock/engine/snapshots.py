@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
 from penstock.engine.relations import known, late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
+from penstock.engine.writing_out import in_query
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.frames.frame import Frame
 from penstock.frames.names import WEIGHT
@@ -49,7 +50,7 @@ class Reader:
         """Run a query."""
         if not isinstance(parse(text), Query):
             raise NotSupportedError("a snapshot can only be read: run statements with db.sql(..).")
-        return run_query(self.spark(), text, self.table)
+        return run_query(self.spark(), in_query(self.moment.world, text), self.table)
 
     def table(self, name: str) -> DataFrame:
         """A table or a view as it was."""
@@ -162,6 +163,7 @@ def run_past(spark: SparkSession, catalog: Catalog, text: str, current: Callable
     """A query some of whose tables may be AS OF; the others are ``current``."""
     text, past = find_past(text)
     world = catalog.world()
+    text = in_query(world, text)
     if not past:
         read_keys(world, text)
         return run_query(spark, text, lambda key: current(world, key))

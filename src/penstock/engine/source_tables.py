@@ -18,6 +18,7 @@ from penstock.engine.relations import TempViews, newest, run_query
 from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import change, create, insert
 from penstock.engine.workplace import Outdated, attempts
+from penstock.engine.writing_out import check_unread, in_query
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -122,7 +123,9 @@ class SourceTables:
         session = self._spark.session()
         with TempViews(session) as views:
             if statement.query is not None:
-                rows = run_query(session, statement.query, lambda key: newest(session, world, world.resolve(key)))
+                rows = run_query(
+                    session, in_query(world, statement.query), lambda key: newest(session, world, world.resolve(key))
+                )
                 parts.append(f"AS SELECT * FROM {views.add('query', rows)}")
             with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
                 session.sql(" ".join(parts))
@@ -213,6 +216,7 @@ class SourceTables:
                 return False
             _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
+        check_unread(world, [key, *readers], f"DROP TABLE {table.name}")
         self._catalog.drop_table(key, fence, readers)
         if not table.external:
             delete_table(table.path)
@@ -240,6 +244,11 @@ class SourceTables:
         """Run a statement on a table; views can be read in it, but not written."""
         world = self._catalog.world()
         key = world.resolve(statement.target)
+        if key in world.models:
+            raise NotSupportedError(
+                f"{world.views[key].name!r} is a read model: only its refresh writes it. Change the tables that its "
+                f"documents are made of: {', '.join(map(world.display_name, world.views[key].reads))}."
+            )
         if key in world.views:
             name = world.views[key].name
             raise NotSupportedError(

@@ -31,6 +31,7 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
+from penstock.engine.writing_out import check_unread
 from penstock.errors import (
     AlreadyExistsError,
     DefinitionError,
@@ -257,11 +258,13 @@ class Views:
         if readers and not cascade:
             direct = world.views_graph().readers(key)
             names = ", ".join(repr(world.views[r].name) for r in direct)
+            kind, word = ("read model", "TABLE") if key in world.models else ("view", "MATERIALIZED VIEW")
             raise DependencyError(
-                f"view {world.views[key].name!r} cannot be dropped: {names} {'reads' if len(direct) == 1 else 'read'} "
-                "it. Use DROP MATERIALIZED VIEW .. CASCADE."
+                f"{kind} {world.views[key].name!r} cannot be dropped: {names} {'reads' if len(direct) == 1 else 'read'} "
+                f"it. Use DROP {word} .. CASCADE."
             )
         dropped = [key, *readers]
+        check_unread(world, dropped, f"DROP {world.views[key].name}")
         nodes = [node for k in dropped for node in world.views[k].nodes]
         leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"dropping {world.views[key].name}"))
         with leases:

@@ -163,9 +163,7 @@ def _struct(node: exp.Struct, kept: bool) -> exp.Expr:
             raise SqlError(f"{_text(node)}: a document in a struct needs NAMED_STRUCT('name', value, ..).")
         call_values += [exp.Literal.string(field.name), field.expression]
     made = operands(node, call_values)
-    fields = [
-        (call_values[place].name, call_values[place + 1], made[place + 1]) for place in range(0, len(made), 2)
-    ]
+    fields = [(call_values[place].name, call_values[place + 1], made[place + 1]) for place in range(0, len(made), 2)]
     if kept:
         return _of_fields([(name, _piece(value, operand)) for name, value, operand in fields])
     parts: list[exp.Expr] = []

@@ -28,14 +28,15 @@ def mark_documents(tree: exp.Expr) -> None:
             node.meta[JSON] = True
 
 
-def json_columns(query: exp.Expr) -> set[str]:
-    """The columns of a query, by their names in lower case, that are documents.
+def document_columns(query: exp.Expr, count: int) -> list[int]:
+    """Which of a query's columns are documents, by their places; none if it has others than are known (``SELECT *``).
 
     >>> import sqlglot
-    >>> sorted(json_columns(sqlglot.parse_one("SELECT a, d.x FROM (SELECT a, jsonb_agg(b) AS x FROM t) d")))
-    ['x']
+    >>> document_columns(sqlglot.parse_one("SELECT a, d.x FROM (SELECT a, jsonb_agg(b) AS x FROM t) d"), 2)
+    [1]
     """
-    return {name for name, is_json in _Lineage().outputs(query) if is_json}
+    found = _Lineage().outputs(query)
+    return [place for place, (_, is_json) in enumerate(found) if is_json] if len(found) == count else []
 
 
 class _Lineage:

@@ -143,5 +143,3 @@ def _ranked(values: pa.Array, key: exp.Ordered) -> Numbers:
     missing = values.is_null().to_numpy(zero_copy_only=False)
     first = (not down) if nulls_first is None else bool(nulls_first)
     return np.where(missing, -_FAR if first else _FAR, -rank if down else rank)
-
-
