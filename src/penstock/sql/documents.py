@@ -43,6 +43,13 @@ class JsonAgg(exp.Expression, exp.AggFunc):
         return list(self.args["order"].expressions)
 
 
+class JsonOrder(JsonAgg):
+    """What is kept beside the joined texts of a group, so that one of them is found again: see ``frames.arrow.elements``.
+
+    Spark keeps nothing. A group without it is aggregated again, by the driver, which then keeps it.
+    """
+
+
 def quoted(found: str) -> str:
     r"""A text as JSON has it, escaped as Spark does.
 

@@ -137,6 +137,8 @@ def _piece(value: exp.Expr, operand: exp.Expr, *, kept: bool = True) -> exp.Expr
     inner = value
     while isinstance(inner, exp.Paren):
         inner = inner.this
+    if inner.meta.get(JSON) and isinstance(inner, exp.Concat | exp.Literal):
+        return operand  # what was built here is never NULL
     if inner.meta.get(JSON):
         return exp.Coalesce(this=operand, expressions=[_said("null")])
     if isinstance(inner, exp.Null):
@@ -164,15 +166,21 @@ def _struct(node: exp.Struct, kept: bool) -> exp.Expr:
         call_values += [exp.Literal.string(field.name), field.expression]
     made = operands(node, call_values)
     fields = [(call_values[place].name, call_values[place + 1], made[place + 1]) for place in range(0, len(made), 2)]
-    if kept:
-        return _of_fields([(name, _piece(value, operand)) for name, value, operand in fields])
+    if kept or all(_is_never_null(value) for _, value, _ in fields):
+        return _of_fields([(name, _piece(value, operand, kept=kept)) for name, value, operand in fields])
     parts: list[exp.Expr] = []
     for name, value, operand in fields:
         text = _joined([_said(f"{quoted(name)}:"), _piece(value, operand, kept=False)])
         there = exp.Not(this=exp.Is(this=operand.copy(), expression=exp.Null()))
-        parts.append(exp.If(this=there, true=text, false=exp.Null()))
+        parts.append(text if _is_never_null(value) else exp.If(this=there, true=text, false=exp.Null()))
     listed = exp.Anonymous(this="CONCAT_WS", expressions=[_said(","), *parts])
     return _joined([_said("{"), listed, _said("}")])
+
+
+def _is_never_null(value: exp.Expr) -> bool:
+    while isinstance(value, exp.Paren | exp.Filter):
+        value = value.this
+    return isinstance(value, exp.Literal | exp.Concat | exp.Struct | exp.Array | exp.ArrayAgg)
 
 
 def _holds_documents(node: exp.Expr) -> bool:

@@ -77,7 +77,7 @@ class _Lineage:
                     columns = self._of_source(source)
                     if name in columns:
                         return columns[name]
-            select = select.find_ancestor(exp.Select)
+            select = _around(select)
         return False
 
     def _of_source(self, source: exp.Expr) -> dict[str, bool]:
@@ -125,6 +125,16 @@ class _Lineage:
             else:
                 found.append((e.alias_or_name.lower(), self.is_json(e)))
         return found
+
+
+def _around(select: exp.Select) -> exp.Select | None:
+    """The query whose columns a subquery can use; none for one that stands in FROM."""
+    above = select.parent
+    while above is not None and not isinstance(above, exp.Select):
+        if isinstance(above, exp.From | exp.Join | exp.CTE):
+            return None
+        above = above.parent
+    return above
 
 
 def _sources(select: exp.Select) -> list[exp.Expr]:
