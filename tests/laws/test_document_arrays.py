@@ -24,7 +24,16 @@ SCHEMA = pa.schema(
      ("doc", pa.string())]
 )  # fmt: skip
 TEXTS = ["", "a", "b", 'q"uote\\', "é", "😀", "\u2028", "line\n", ",", "[]", "zz,]", None]
-DOCUMENTS = ["{}", "[]", '{"a":[1,{"b":null}]}', '"text"', "1", '{"é":"😀,]"}', '{"d":{"d":{"d":{"d":[[],[1]]}}}}', None]
+DOCUMENTS = [
+    "{}",
+    "[]",
+    '{"a":[1,{"b":null}]}',
+    '"text"',
+    "1",
+    '{"é":"😀,]"}',
+    '{"d":{"d":{"d":{"d":[[],[1]]}}}}',
+    None,
+]
 
 QUERIES = [
     "SELECT jsonb_build_object('posts', jsonb_agg(__json(doc) ORDER BY id)) AS data FROM t",
@@ -49,7 +58,10 @@ def _changed(rows: list[dict[str, Any]], chance: random.Random) -> list[dict[str
     left = [row for row in rows if chance.random() > 0.15]
     for row in chance.sample(left, min(len(left), 3)):
         fresh = _row(chance)
-        left[left.index(row)] = {**row, **{name: fresh[name] for name in chance.sample(["id", "n", "f", "a", "doc"], 2)}}
+        left[left.index(row)] = {
+            **row,
+            **{name: fresh[name] for name in chance.sample(["id", "n", "f", "a", "doc"], 2)},
+        }
     return left + [_row(chance) for _ in range(chance.randint(0, 4))] + left[: chance.randint(0, 2)]
 
 

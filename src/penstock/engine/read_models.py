@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from sqlglot import exp
+
 from penstock.catalog import World
 from penstock.engine.definition import analyse, relation_schema
 from penstock.engine.document_parts import check_columns
@@ -13,11 +17,15 @@ from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_definition
 from penstock.errors import AlreadyExistsError, DefinitionError, NotFoundError
 from penstock.frames.settings import own
+from penstock.sql.dialect import SparkSql
+from penstock.sql.documents import JsonAgg, JsonText
 from penstock.sql.json_lineage import document_columns
-from penstock.sql.query import check_query, parse_written
+from penstock.sql.query import check_query, parse_query, parse_written
 from penstock.sql.statements import CreateTable, CreateView, Placement
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import When
+
+_WITHOUT_JSON = ("interval", "time(", "geography", "geometry")
 
 
 class ReadModels:
@@ -54,10 +62,50 @@ class ReadModels:
         types = {field.name.lower(): (field.name, field.dataType.simpleString()) for field in found.fields}
         documents = {found.names[place].lower() for place in document_columns(parse_written(text), len(found.fields))}
         check_columns(name, types, documents)
+        self._check_values(world, name, text, reads)
+
+    def _check_values(self, world: World, name: str, text: str, reads: Collection[str]) -> None:
+        """Whatever goes into the document has a JSON form."""
+        values = values_of(parse_query(text))
+        if values is None:
+            return
+        asked, operands = values
+        found = analyse(self._work.session(), asked, {key: relation_schema(world, key) for key in reads})
+        for field, operand in zip(found.fields, operands, strict=True):
+            kind = field.dataType.simpleString()
+            if any(word in kind for word in _WITHOUT_JSON):
+                raise DefinitionError(
+                    f"read model {name!r}: {operand} is {kind}, which has no JSON form. Cast it to a text, or take a "
+                    "number out of it."
+                )
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
         """Drop a read model with its plain view; gives the names that are gone."""
         return self._views.drop(name, cascade=cascade)
+
+
+def values_of(tree: exp.Query) -> tuple[str, list[str]] | None:
+    """A query of the values that a query puts into its documents, to ask for their types, and their texts."""
+    if not isinstance(tree, exp.Select):
+        return None
+    select = tree.copy()
+    found = [node for e in select.expressions for node in e.find_all(JsonText) if _is_own(node, select)]
+    if not found:
+        return None
+    operands = [node.this.sql(dialect=SparkSql) for node in found]
+    columns: list[exp.Expr] = []
+    for number, node in enumerate(found):
+        grouped = node.find_ancestor(JsonAgg) is not None
+        value = exp.Anonymous(this="ANY_VALUE", expressions=[node.this.copy()]) if grouped else node.this.copy()
+        columns.append(exp.alias_(value, f"v{number}"))
+    select.set("expressions", columns)
+    for clause in ("order", "limit", "having"):
+        select.set(clause, None)
+    return select.sql(dialect=SparkSql), operands
+
+
+def _is_own(node: exp.Expr, select: exp.Select) -> bool:
+    return node.find_ancestor(exp.Select) is select
 
 
 def _trigger(world: World, query: str) -> Trigger:

@@ -106,7 +106,9 @@ class Elements:
         return self._spliced(gone, come, rows)
 
     def _sorting(self, element: Element) -> Any:
-        return tuple(compared(value) for compared, value in zip(self._compared, element.keys, strict=True)), element.text
+        return tuple(
+            compared(value) for compared, value in zip(self._compared, element.keys, strict=True)
+        ), element.text
 
     def _place(self, element: Element) -> int:
         """Where the first element stands that is not before this one."""
