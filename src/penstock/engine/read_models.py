@@ -10,7 +10,7 @@ from penstock.catalog import World
 from penstock.engine.definition import analyse, relation_schema
 from penstock.engine.document_parts import check_columns
 from penstock.engine.naming import PRIMARY, TABLE, VIEW, entity_of
-from penstock.engine.relations import read_keys
+from penstock.engine.relations import cycle, read_keys
 from penstock.engine.report import Report
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
@@ -20,7 +20,7 @@ from penstock.frames.settings import own
 from penstock.sql.dialect import SparkSql
 from penstock.sql.documents import JsonAgg, JsonText
 from penstock.sql.json_lineage import document_columns
-from penstock.sql.query import check_query, parse_query, parse_written
+from penstock.sql.query import check_query, parse_query, parse_written, table_names
 from penstock.sql.statements import CreateTable, CreateView, Placement
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import When
@@ -51,8 +51,11 @@ class ReadModels:
 
     def _check(self, world: World, name: str, query: str) -> None:
         """What a read model needs, before anything is planned."""
-        settings = own(self._work.spark).settings
-        text = in_definition(world, query, settings, f"{VIEW}{entity_of(name)}")
+        settings, own_view = own(self._work.spark).settings, f"{VIEW}{entity_of(name)}"
+        for read in table_names(parse_query(query)):
+            if read.lower() in (name.lower(), own_view.lower()):
+                raise cycle(name, [name, read, name] if read.lower() != name.lower() else [name, name])
+        text = in_definition(world, query, settings, own_view)
         reads = read_keys(world, text, name)
         if not reads:
             raise DefinitionError(
