@@ -4,6 +4,7 @@ from penstock.database import Database, Done, connect
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
+    ConflictError,
     DefinitionError,
     DependencyError,
     InternalError,
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AlreadyExistsError",
     "BusyError",
+    "ConflictError",
     "Database",
     "DefinitionError",
     "DependencyError",

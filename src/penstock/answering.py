@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.catalog.checkpoints import Checkpoints
@@ -11,6 +11,7 @@ from penstock.engine.naming import is_read_model
 from penstock.engine.options import plain_name
 from penstock.engine.report import counted
 from penstock.errors import NotSupportedError
+from penstock.frames.frame import NotHere
 from penstock.sql import statements as s
 from penstock.sql.names import OWN
 from penstock.storage.log_listing import newest_version
@@ -19,9 +20,10 @@ from penstock.vocabulary import Action
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.catalog import World
     from penstock.engine.here import Found
+    from penstock.engine.reading import Keys, Reading
     from penstock.engine.report import Report
+    from penstock.engine.transactions import Transaction
     from penstock.observe.showing import Showing
     from penstock.storage.vacuum import Freed
     from penstock.warehouse import Warehouse
@@ -38,6 +40,8 @@ class Done:
     message: str
     rows: int | None = None
     report: Report | None = None
+    by_spark: str | None = None
+    """Why a statement on rows was done by Spark; None if it was not."""
 
     def __str__(self) -> str:
         return self.message
@@ -46,8 +50,12 @@ class Done:
 @dataclass(frozen=True)
 class Answering:
     at: Warehouse
+    within: Transaction | None = None
+    """The transaction that the statements are part of."""
 
     def answer(self, statement: s.Statement) -> DataFrame | Done:
+        if self.within is not None:
+            _check_within(statement)
         match statement:
             case s.Query():
                 return self._query(statement.text)
@@ -86,24 +94,30 @@ class Answering:
                 return Done(f"{statement.name.lower()} set")
         return self._show(statement)
 
+    def _seen(self, keys: Keys) -> Reading:
+        """What a statement sees of tables and views: one moment."""
+        from penstock.engine.reading import reading
+
+        return reading(self.at.catalog, keys) if self.within is None else self.within.reading(keys)
+
     def _query(self, text: str) -> DataFrame:
         from penstock.engine.relations import newest
         from penstock.engine.snapshots import run_past
 
         spark = self.at.spark.session()
 
-        def current(world: World, key: str) -> DataFrame:
-            return self._own(key) if key.startswith(OWN) else newest(spark, world, key)
+        def current(seen: Reading, key: str) -> DataFrame:
+            return self._own(key) if key.startswith(OWN) else newest(spark, seen, key)
 
-        return run_past(spark, self.at.catalog, text, current)
+        return run_past(spark, self.at.catalog, text, self._seen, current)
 
     def table(self, name: str) -> DataFrame:
         """A view's rows at the published epoch, a table's newest, or what tells of Penstock itself."""
         from penstock.engine.relations import known, newest
 
-        world = self.at.catalog.world()
-        key = known(world, name)
-        return self._own(key) if key.startswith(OWN) else newest(self.at.spark.session(), world, key)
+        seen = self._seen(lambda world: [known(world, name)])
+        key = known(seen.world, name)
+        return self._own(key) if key.startswith(OWN) else newest(self.at.spark.session(), seen, key)
 
     def _own(self, name: str) -> DataFrame:
         from penstock.engine.relations import as_frame
@@ -121,7 +135,10 @@ class Answering:
 
         statement = parse(text)
         if isinstance(statement, s.Query):
-            return read(text, self.at.catalog.world(), self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
+            from penstock.engine.writing_out import in_query
+
+            text = in_query(self.at.catalog.world(), text)
+            return read(text, self._seen, self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
         if not statement.only_reads or isinstance(statement, _NEEDS_SPARK):
             return None
         names, rows = self._showing().listing(statement, self.at.catalog.world()).arrow()
@@ -163,27 +180,50 @@ class Answering:
             return self._show(s.DescribeView(statement.text, statement.target))
         if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.at.engine.vacuum(statement.target))
-        written = self.at.tables.write_here(statement)
-        if written is not None:
-            self._committed(statement, written)
-            return Done(f"{statement.verb}: {counted(written)}", rows=written)
-        result = self.at.tables.run(statement)
+        why: str | None = None
+        if world.plain:
+            from penstock.engine.writing_out import in_statement
+
+            statement = replace(statement, text=in_statement(world, statement.text))
+        try:
+            written = self.at.tables.write_here(statement, self.within)
+            self._committed(statement, written.rows, written.version)
+            return Done(f"{statement.verb}: {counted(written.rows)}", rows=written.rows, report=written.report)
+        except NotHere as reason:
+            why = str(reason) or "only Spark computes it"
+        result, report = self.at.tables.run(statement, self.within)
         if statement.returns_rows:
             return result
         row = result.first() if "num_affected_rows" in result.columns else None
-        self._committed(statement, None if row is None else row["num_affected_rows"])
-        if row is None:
-            return Done(f"{statement.verb} done")
-        return Done(f"{statement.verb}: {counted(row['num_affected_rows'])}", rows=row["num_affected_rows"])
+        rows = None if row is None else row["num_affected_rows"]
+        self._committed(statement, rows)
+        said = f"{statement.verb} done" if rows is None else f"{statement.verb}: {counted(rows)}"
+        return Done(said, rows=rows, by_spark=why, report=report)
 
-    def _committed(self, statement: s.TableStatement, rows: int | None) -> None:
-        """Tell of a statement that has changed a table."""
-        if not self.at.committed or not statement.writes or rows == 0:
+    def _committed(self, statement: s.TableStatement, rows: int | None, version: int | None = None) -> None:
+        """Tell of a statement that has changed a table; in a transaction, keep it until that is committed."""
+        if not statement.writes or rows == 0 or not (self.at.committed or self.within):
             return
-        table = self.at.catalog.world().tables.get(statement.target.lower())
-        if table is not None:
-            version = newest_version(table.path)
-            self.at.committed(Committed(table=table.name, operation=statement.verb, version=version, rows=rows))
+        world = self.at.catalog.world() if self.within is None else self.within.reading().world
+        table = world.tables.get(statement.target.lower())
+        if table is None:
+            return
+        if self.within is not None:
+            self.within.done.append(Committed(table=table.name, operation=statement.verb, version=None, rows=rows))
+            return
+        version = newest_version(table.path) if version is None else version
+        self.at.committed(Committed(table=table.name, operation=statement.verb, version=version, rows=rows))
+
+    def commit(self) -> Done:
+        """Publish the transaction, and tell of it."""
+        assert self.within is not None
+        report, done = self.within.commit(), tuple(self.within.done)
+        if done:
+            tables, rows = ", ".join(dict.fromkeys(one.table for one in done)), [one.rows for one in done]
+            total = None if None in rows else sum(count for count in rows if count is not None)
+            self.at.committed(Committed(table=tables, operation="COMMIT", version=None, rows=total, parts=done))
+        count = f"{len(done)} statement{'' if len(done) == 1 else 's'}"
+        return Done(f"COMMIT: {count}" if done else "COMMIT: nothing was written", report=report)
 
     def _create_view(self, statement: s.CreateView) -> Done:
         views = self.at.engine.views
@@ -237,6 +277,15 @@ class Answering:
         from penstock.observe.showing import Showing
 
         return Showing(self.at.catalog, self.at.spark, self.at.engine.views.define, self._query)
+
+
+def _check_within(statement: s.Statement) -> None:
+    if not statement.only_reads and not isinstance(statement, s.TableStatement):
+        what = " ".join(statement.text.split()[:3]).upper()
+        raise NotSupportedError(
+            f"{what} .. cannot be part of a transaction: only INSERT, UPDATE, DELETE, MERGE, TRUNCATE and what reads. "
+            "COMMIT or ROLLBACK first."
+        )
 
 
 def _refreshed(name: str, report: Report) -> Done:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.running import Runner
     from penstock.schedule.scheduler import Finished
     from penstock.storage.vacuum import Freed
+    from penstock.transacting import OpenTransaction
 
 
 def connect(
@@ -109,17 +110,23 @@ class Database:
         statement = parse(text)
         self._at.check_open(to_change=not statement.only_reads)
         self._at.progress("running the statement")
-        return Answering(self._at).answer(statement)
+        if isinstance(statement, s.Begin | s.Commit | s.Rollback):
+            from penstock.transacting import bounded
+
+            return bounded(self._at, statement)
+        return Answering(self._at, self._at.transaction).answer(statement)
 
     def read_here(self, text: str) -> Found | None:
         """The rows of a query or of SHOW, if it needs no Spark; for whoever wants rows and no DataFrame."""
         self._at.check_open()
-        return Answering(self._at).read_here(text)
+        return Answering(self._at, self._at.transaction).read_here(text)
 
     def table(self, name: str, epoch: int | None = None) -> DataFrame:
         """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
         self._at.check_open()
-        return Answering(self._at).table(name) if epoch is None else self.snapshot(epoch).table(name)
+        return (
+            Answering(self._at, self._at.transaction).table(name) if epoch is None else self.snapshot(epoch).table(name)
+        )
 
     def get(self, name: str, /, **key: object) -> dict[str, Any] | None:
         """The row of a read model with this key, its document parsed; None if there is none.
@@ -217,6 +224,18 @@ class Database:
         wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
         return self._at.engine.refresh(wanted if names else None, full=full, wait=patience(wait))
 
+    def transaction(self) -> OpenTransaction:
+        """Several statements on several tables, all or nothing: ``with db.transaction() as tx: tx.sql(..)``.
+
+        They see the warehouse as it was when the transaction began, and their own writes. Leaving the block publishes
+        all of it together with the IMMEDIATE views; an exception leaves nothing behind. ``ConflictError`` if another
+        writer has changed one of its tables meanwhile: run the block again.
+        """
+        from penstock.transacting import OpenTransaction
+
+        self._at.check_open(to_change=True)
+        return OpenTransaction(self._at)
+
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""
         self._at.check_open(to_change=True)
@@ -297,7 +316,9 @@ class Database:
     def on_commit(self, callback: Callable[[Committed], object]) -> Callable[[], None]:
         """Have a function called after each commit that a statement makes to a table here.
 
-        It is called once, when the commit is made, in the order of registration; never after a statement that failed.
+        It is called once, when the commit can be seen, in the order of registration; never after a statement that
+        failed. A transaction is one commit (``operation`` COMMIT, with its statements as ``parts``), and one that is
+        rolled back is none.
         What it raises is logged, and stops neither the commit nor the other callbacks. Gives a function that takes it
         back.
         """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from penstock.engine.session import Spark
     from penstock.engine.source_tables import SourceTables
+    from penstock.engine.transactions import Transaction
 
 
 class Warehouse:
@@ -53,6 +54,8 @@ class Warehouse:
         """Who is told of commits to tables that were made here."""
         self.alerting = Telling(self.path, self.catalog.world)
         self.catalog.alerted = self.alerting
+        self.transaction: Transaction | None = None
+        """What BEGIN has begun."""
         self._given_spark = spark
 
     def check_open(self, *, to_change: bool = False) -> None:
@@ -84,13 +87,18 @@ class Warehouse:
         from penstock.engine.source_tables import SourceTables
 
         engine = self.engine
-        return SourceTables(self.spark, self.catalog, engine.locate, engine.tell, engine.leave_unused)
+        return SourceTables(
+            self.spark, self.catalog, engine.locate, engine.tell, engine.leave_unused, engine.committing,
+            engine.refresh, self.path,
+        )  # fmt: skip
 
     def close(self) -> None:
         """An embedded Spark stops with the last warehouse that uses it."""
         if self.closed:
             return
         self.closed = True
+        if self.transaction is not None:
+            self.transaction.rollback()
         if "_spark" in self.__dict__:  # somebody has asked for it
             self._spark.close()
         self.alerting.close()

@@ -24,7 +24,7 @@ import penstock
 from oracle import assert_all_fresh, assert_fresh, rows
 from penstock import points
 from penstock.catalog.leases import Leases
-from penstock.storage import appending
+from penstock.storage import row_change
 from penstock.storage.delta_log import Snapshot, check_files
 from races import between, let_leases_run_out
 
@@ -174,7 +174,7 @@ def test_a_table_dropped_during_an_insert(
     t: penstock.Database, other: penstock.Database, warehouse: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     """Before its rows are written, or after: it says so, and leaves nothing where the table was."""
-    write = appending.write_table
+    write = row_change.write_table
 
     def dropping(*arguments: Any) -> Any:
         if moment == 1:
@@ -184,7 +184,7 @@ def test_a_table_dropped_during_an_insert(
             other.sql("DROP TABLE t")
         return written
 
-    monkeypatch.setattr(appending, "write_table", dropping)
+    monkeypatch.setattr(row_change, "write_table", dropping)
     with pytest.raises(penstock.NotFoundError, match="'t' was dropped meanwhile"):
         t.sql("INSERT INTO t VALUES (7)")
     assert not (warehouse / "tables" / "t").exists()

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import penstock
 from oracle import after, multiset
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.row_change import RowChange
 from sessions import having
 
 COLUMNS = "id INT, k STRING, x INT, y DECIMAL(10,2), d DOUBLE, at TIMESTAMP, day DATE, b BOOLEAN"
@@ -176,15 +177,15 @@ def test_another_writer_between(both: penstock.Database, monkeypatch: pytest.Mon
     """The rows are read again, so that the statement means what is there when it is committed."""
     from penstock.engine import small_writes
 
-    real, calls = small_writes.replace_rows, []
+    real, calls = small_writes.commit, []
 
-    def late(table: Snapshot, *given: Any) -> None:
+    def late(change: RowChange, *given: Any) -> int:
         if not calls:
             calls.append(1)
             both.sql("INSERT INTO t (id, x) VALUES (1, 100)")
-        real(table, *given)
+        return real(change, *given)
 
-    monkeypatch.setattr(small_writes, "replace_rows", late)
+    monkeypatch.setattr(small_writes, "commit", late)
     assert str(both.sql("UPDATE t SET x = 0 WHERE id = 1")) == "UPDATE: 3 rows"
     assert {row["x"] for row in both.table("t").where("id = 1").collect()} == {0}
 

@@ -43,12 +43,14 @@ from penstock.sql import statements as s
 from penstock.sql.query import parse_query
 from penstock.sql.trees import column, columns, tree
 from penstock.storage import apply
-from penstock.storage.appending import append, can_append
+from penstock.storage.appending import can_append
 from penstock.storage.apply import Applied, apply_change
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.log_writer import held_log
 from penstock.storage.patch import Patch, TableChange, plan_patch
 from penstock.storage.pinned import Pinned
+from penstock.storage.row_change import RowChange, commit
 from penstock.storage.strategy import weighed
 from penstock.storage.view_table import create_table
 
@@ -143,6 +145,12 @@ def applied(table: Snapshot, rows: Frame, keys: Sequence[str] | None, places: An
     return apply_change(NO_SPARK, table, change, node="toy", run="run")
 
 
+def appended(table: Snapshot, rows: pa.Table) -> int:
+    """The version that rows of an INSERT make."""
+    with held_log(table.path) as log:
+        return commit(RowChange(table=table, operation="WRITE", inserted=rows, blind=True), "orders", log)
+
+
 def test_the_way_of_a_change(tmp_path: Path) -> None:
     """The walk of the page: two orders into the README's ``totals``."""
     source, target = made(tmp_path / "orders", ORDERS), made(tmp_path / "totals", TOTALS)
@@ -152,10 +160,10 @@ def test_the_way_of_a_change(tmp_path: Path) -> None:
     first, new = orders((1, "eu", 10), (2, "us", 20), (3, "eu", 30)), orders((4, "us", 25), (5, "asia", 5))
     with without_spark():
         assert can_append(source)
-        before = append(source, first, "orders")
+        before = appended(source, first)
         held = node.evaluate(Memory({"orders": ChangedTable(first, first)}), "post")
         applied(target, held.select([*columns(held.columns), (WEIGHT, tree("1L"))]), node.keys)
-        after = append(Snapshot(source.path), new, "orders")
+        after = appended(Snapshot(source.path), new)
 
         found = read_change(NO_SPARK, Snapshot(source.path, before), Snapshot(source.path, after), ["region", "amount"])
         assert found.rows is not None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.errors import NotSupportedError, SqlError
+from penstock.errors import SqlError
 from penstock.sql import statements as s
 from penstock.sql.clauses import trigger_of
 from penstock.sql.parser import parse
@@ -77,9 +77,10 @@ def test_lags_and_priorities() -> None:
     assert str(found.options) == "TARGET LAG '5 minutes' PRIORITY 2"
 
 
-def test_immediate_comes_later() -> None:
-    with pytest.raises(NotSupportedError, match="REFRESH IMMEDIATE is not supported yet: use REFRESH ON COMMIT"):
-        parse("CREATE MATERIALIZED VIEW v AS SELECT a FROM t REFRESH IMMEDIATE")
+def test_immediate() -> None:
+    found = parse("CREATE MATERIALIZED VIEW v AS SELECT a FROM t REFRESH IMMEDIATE")
+    assert isinstance(found, s.CreateView)
+    assert str(found.trigger) == "IMMEDIATE"
 
 
 @pytest.mark.parametrize(

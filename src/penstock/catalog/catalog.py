@@ -17,6 +17,7 @@ from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episodes
 from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.intents import read_intents
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, put_plain, remember
 from penstock.catalog.pulse import Pulse
@@ -279,6 +280,7 @@ class Catalog:
             if with_views:
                 _drop_views(connection, with_views)
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
+            connection.execute(delete(t.intents).where(t.intents.c.source == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
 
     def put_plain(self, view: PlainView, known: PlainView | None) -> None:
@@ -455,6 +457,7 @@ def read_world(connection: Connection) -> World:
         states=read_states(connection),
         plain=plain,
         models=models,
+        **read_intents(connection),
     )
 
 

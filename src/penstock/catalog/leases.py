@@ -33,8 +33,8 @@ _TERM = timedelta(seconds=60)
 _HEARTBEAT = 15.0
 _RETRY = 1.0
 """Seconds until a heartbeat that failed is tried again."""
-_LOOK_AGAIN = 0.1
-"""Seconds between two looks at a lease that is waited for."""
+_LOOK_AGAIN = 0.005, 0.1
+"""Seconds between two looks at a lease that is waited for: at first, and after a while."""
 
 _log = logging.getLogger("penstock")
 
@@ -67,12 +67,21 @@ class Leases:
     """
 
     def __init__(
-        self, catalog: Catalog, nodes: Iterable[str], patience: Patience | None = None, *, expired: bool = True
+        self,
+        catalog: Catalog,
+        nodes: Iterable[str],
+        patience: Patience | None = None,
+        *,
+        expired: bool = True,
+        then: Callable[[Connection, Fence], None] | None = None,
     ):
+        """``then`` is called in the transaction that takes all of them."""
         self._catalog = catalog
         self._nodes = list(dict.fromkeys(nodes))
         self._patience = patience
         self._expired = expired
+        self._then = then
+        self._given_back = False
         self._owner = uuid.uuid4().hex
         self._host, self._pid = identity()
         self._taken: set[str] = set()
@@ -88,6 +97,10 @@ class Leases:
         """Raise an error if a lease is lost. What is right in this moment need not be in the next: see ``publish``."""
         with self._catalog.transaction(writes=False) as connection:
             check_fence(connection, self.fence)
+
+    def given_back(self) -> None:
+        """Whoever published has given them back, in the same transaction."""
+        self._given_back = True
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -114,6 +127,8 @@ class Leases:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        if self._given_back:
+            return
         try:
             with self._catalog.transaction(writes=True) as connection:
                 connection.execute(delete(t.leases).where(t.leases.c.owner == self._owner))
@@ -133,6 +148,8 @@ class Leases:
             mine = {"owner": self._owner, "host": self._host, "pid": self._pid, "expires_at": now() + _TERM}
             if free:
                 connection.execute(insert(t.leases), [{"node": node, **mine} for node in free])
+            if self._then is not None and not held:
+                self._then(connection, Fence(self._owner, frozenset(free)))
         self._taken = set(free)
         return held
 
@@ -161,7 +178,7 @@ class Leases:
 
     def _wait(self, patience: Patience, held: dict[str, RowMapping]) -> None:
         until = time.monotonic() + patience.longest.total_seconds()
-        told = False
+        told, (pause, longest) = False, _LOOK_AGAIN
         while held:
             node, row = next(iter(held.items()))
             if row["owner"] in _callers.get():
@@ -179,7 +196,8 @@ class Leases:
                 told = True
                 patience.waiting(who)
             points.reached(points.WAIT)
-            time.sleep(min(_LOOK_AGAIN, max(until - time.monotonic(), 0.0)))
+            time.sleep(min(pause, max(until - time.monotonic(), 0.0)))
+            pause = min(pause * 1.5, longest)
             held = self._take()
 
     # -- keeping ------------------------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ MIGRATIONS: dict[int, list[str]] = {
         "created_at TIMESTAMPTZ NOT NULL)",
         "CREATE TABLE read_models (key VARCHAR(255) NOT NULL PRIMARY KEY REFERENCES views (key) ON DELETE CASCADE, "
         "entity VARCHAR(255) NOT NULL, plain_view VARCHAR(255) NOT NULL, details JSON NOT NULL)",
+        "ALTER TABLE tables ADD COLUMN published INTEGER",
+        "CREATE TABLE intents (source VARCHAR(255) NOT NULL PRIMARY KEY, run VARCHAR(40) NOT NULL, "
+        "base INTEGER NOT NULL, owner VARCHAR(80) NOT NULL, created_at TIMESTAMPTZ NOT NULL)",
     ],
 }
 """What each version asks of a catalog of the version before it."""

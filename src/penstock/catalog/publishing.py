@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, settle
+from penstock.catalog.intents import publish_tables
 from penstock.catalog.records import (
     Definition,
     Fence,
@@ -29,6 +30,7 @@ from penstock.catalog.records import (
     ViewRecord,
 )
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
+from penstock.vocabulary import When
 
 
 def publish(connection: Connection, publication: Publication, fence: Fence | None) -> tuple[int, list[Alert]]:
@@ -52,6 +54,12 @@ def publish(connection: Connection, publication: Publication, fence: Fence | Non
         mark = _not_back(_newest_mark(connection, relation), mark)
         seen = asdict(mark.seen) if mark.seen else None
         connection.execute(insert(t.watermarks).values(epoch=epoch, relation=relation, value=mark.value, seen=seen))
+    publish_tables(connection, publication.tables)
+    if publication.immediate:
+        becoming = update(t.views).where(t.views.c.key.in_(publication.immediate))
+        connection.execute(becoming.values(refresh=When.IMMEDIATE, scheduled_at=datetime.now(timezone.utc)))
+    if publication.last and fence is not None:
+        give_back(connection, fence)
     alerts = remember(connection, [replace(record, epoch=epoch) for record in publication.history])
     if publication.definitions:
         drop_unused_nodes(connection)
@@ -103,6 +111,11 @@ def check_fence(connection: Connection, fence: Fence | None) -> None:
             f"{lost[0]!r} was taken over by another process: this one had not been heard of for too long. Nothing of "
             "this run was published. Run it again."
         )
+
+
+def give_back(connection: Connection, fence: Fence) -> None:
+    """Give the leases back: what they were for is published."""
+    connection.execute(delete(t.leases).where(t.leases.c.owner == fence.owner))
 
 
 def next_epoch(connection: Connection, run: str = "", restored: int | None = None) -> int:

@@ -35,6 +35,19 @@ class TableRecord:
     """What its watermark was advanced to by hand."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Intent:
+    """What a transaction is about to do to a table: until it is published, or undone, the table is read at ``base``."""
+
+    source: str
+    """The table's key."""
+    run: str
+    """The name that the transaction's commit has in the table's log."""
+    base: int
+    owner: str
+    """Of the lease on the table: when another has it, the transaction can no longer be published."""
+
+
 @dataclass(frozen=True)
 class Mark:
     """How far event time has come in a relation: no row before ``value`` (microseconds) is expected any more."""
@@ -127,8 +140,13 @@ class ViewRecord:
         return _trigger(self.refresh)
 
     @property
+    def immediate(self) -> bool:
+        """Whether it is maintained inside the statements that write what it reads."""
+        return self.trigger.when == When.IMMEDIATE
+
+    @property
     def refreshes_itself(self) -> bool:
-        return self.options.lag is not None or self.trigger.when != When.MANUAL
+        return self.options.lag is not None or self.trigger.when not in (When.MANUAL, When.IMMEDIATE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,6 +282,10 @@ class World:
     plain: Mapping[str, PlainView] = field(default_factory=dict)
     models: Mapping[str, ReadModel] = field(default_factory=dict)
     """By the key of the view that is maintained."""
+    intents: Mapping[str, Intent] = field(default_factory=dict)
+    """Tables that are being written by a transaction which is not published yet."""
+    published: Mapping[str, int] = field(default_factory=dict)
+    """The versions of tables that the last transaction on each has published."""
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
@@ -449,6 +471,12 @@ class Publication:
     """Nodes whose earlier versions were wrong: what any reader has consumed of them is worth nothing."""
     identities: dict[str, Identity] = field(default_factory=dict)
     """Which tables ``sources`` are versions of."""
+    tables: dict[str, int] = field(default_factory=dict)
+    """Tables that were written under an intent, and the versions at which they are read from now on."""
+    immediate: set[str] = field(default_factory=set)
+    """Views that are IMMEDIATE from now on."""
+    last: bool = False
+    """Whether the leases behind it are given back with it."""
 
     @property
     def empty(self) -> bool:

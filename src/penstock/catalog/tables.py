@@ -40,6 +40,16 @@ tables = Table(
     Column("external", Boolean, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("watermark", JSON),
+    Column("published", Integer),
+)  # fmt: skip
+
+intents = Table(
+    "intents", metadata,
+    Column("source", String(255), primary_key=True),
+    Column("run", String(40), nullable=False),
+    Column("base", Integer, nullable=False),
+    Column("owner", String(80), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
 )  # fmt: skip
 
 views = Table(

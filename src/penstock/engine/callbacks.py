@@ -24,6 +24,8 @@ class Committed:
     """The table's version from then on, where it can be told."""
     rows: int | None = None
     """How many rows it touched, where that is known."""
+    parts: tuple[Committed, ...] = ()
+    """Of a transaction (operation COMMIT): what its statements did, in their order. ``table`` names all its tables."""
 
     def __str__(self) -> str:
         return f"the {self.operation} on {self.table!r}, which is committed"

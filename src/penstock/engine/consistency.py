@@ -26,8 +26,8 @@ def consistency(world: World, key: str) -> str:
 
 
 def groups_of(world: World) -> list[Group]:
-    """Every view in one group; those with CONSISTENCY NONE stand alone."""
-    free = {key for key in world.views if consistency(world, key) == NONE}
+    """Every view in one group; those with CONSISTENCY NONE stand alone, and IMMEDIATE ones move with their tables."""
+    free = {key for key, view in world.views.items() if view.immediate or consistency(world, key) == NONE}
     return groups(world.views_graph(), set(world.views), free)
 
 

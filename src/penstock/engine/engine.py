@@ -12,7 +12,9 @@ from typing import Any
 from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
+from penstock.engine.committing import Committing
 from penstock.engine.consistency import hold_back, not_due, together
+from penstock.engine.immediate import immediate_nodes, standing
 from penstock.engine.outcomes import note_outcomes
 from penstock.engine.past import Past
 from penstock.engine.plain_views import PlainViews
@@ -20,7 +22,6 @@ from penstock.engine.read_models import ReadModels
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.session import Spark
-from penstock.engine.sources import pinned
 from penstock.engine.steps import Request, Result
 from penstock.engine.vacuum import vacuum_if_due, vacuum_views
 from penstock.engine.views import Views
@@ -49,7 +50,8 @@ class _Held(Exception):
 class Engine:
     def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
         self._work = Workplace(path, spark, catalog, progress)
-        self.views = Views(self._work)
+        self.committing = Committing(self._work)
+        self.views = Views(self._work, self.committing, self.refresh)
         self.past = Past(self._work)
         self.plain = PlainViews(self._work, self.views)
         self.models = ReadModels(self._work, self.views)
@@ -124,7 +126,9 @@ class Engine:
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         started = datetime.now(timezone.utc)
         scope = together(world, keys)
-        nodes = [*with_upstream(world, scope), *also]
+        recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
+        moving = immediate_nodes(world) - set(also) - recompute - set(replayed)  # with the tables, not with this epoch
+        nodes = [node for node in dict.fromkeys([*with_upstream(world, scope), *also]) if node not in moving]
         leases = Leases(self._work.catalog, nodes)
         with leases as held:
             if held and time.monotonic() < until:
@@ -133,12 +137,14 @@ class Engine:
             added = names is None and world.views.keys() != current.views.keys()
             if added or not world.same_definitions(current, nodes):
                 raise Outdated
-            sources = pinned(current, nodes)
+            current, sources = self._work.pinned(current, with_upstream(current, scope))
             renewal = Replanning(self._work.session, sources, self._work.locating(current)).renewed(current, scope)
             amended = renewal.world
             scope |= renewal.definitions.keys()
             nodes = with_upstream(amended, scope)
-            require(leases, held, nodes)
+            renewed = {node for definition in renewal.definitions.values() for node in definition.view.nodes}
+            left = standing(current, moving.intersection(nodes) - renewed, sources)
+            require(leases, {*held, *left}, nodes)
             self._seal(amended, renewal.sealed, leases.fence)
             periodic = any(view.options.every is not None for view in amended.views.values())
             asked = full or replayed or not periodic
@@ -150,6 +156,7 @@ class Engine:
                 replayed=replayed,
                 renewed=renewal.reasons,
                 failing=renewal.failing_nodes(),
+                standing=left,
             )
             with self._work.claimed(current, renewal.definitions.values()) as claimed:
                 try:

@@ -172,6 +172,9 @@ class Epoch:
         if name in request.held:
             relation.error = PenstockError(f"{self._world.display_name(name)!r} is being refreshed by another process")
             return ViewReport(name=name, action=Action.SKIP, reason=Reason.HELD_BY_ANOTHER, status=Status.SKIPPED)
+        if name in request.standing:
+            relation.after, relation.in_memory = snapshot_of(node.path, node.version), True
+            return ViewReport(name=name, action=Action.NO_DATA, reason=Reason.NO_CHANGE)
         if name in request.waiting:
             relation.after, relation.in_memory = snapshot_of(node.path, node.version), True
             return ViewReport(name=name, action=Action.SKIP, reason=Reason.NOT_DUE)

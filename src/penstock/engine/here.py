@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from penstock.catalog import World
+from penstock.engine.reading import Keys, Reading
 from penstock.engine.relations import known, shown_columns
-from penstock.engine.writing_out import in_query
 from penstock.errors import PenstockError
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame
@@ -25,7 +25,7 @@ from penstock.plan.operators import Filter, Operator, Project, Scan
 from penstock.sql.names import OWN
 from penstock.sql.query import name_of, parse_query
 from penstock.sql.trees import cast, column
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import schema_of
 
@@ -47,23 +47,28 @@ Own = Callable[[str], tuple[list[str], pa.Table]]
 """Gives the names and the rows of a table that tells of Penstock itself; its columns are ``c0``, ``c1``, .."""
 
 
-def read(text: str, world: World, spark: SparkOnDemand, own_table: Own) -> Found | None:
-    """A query that only chooses rows and columns of one small table or view; None if Spark must do it."""
+def read(text: str, moment: Callable[[Keys], Reading], spark: SparkOnDemand, own_table: Own) -> Found | None:
+    """A query that only chooses rows and columns of one small table or view; None if Spark must do it.
+
+    ``moment`` gives what is to be read.
+    """
     if own(spark).replaces(text):
         return None
     try:
-        tree = parse_query(in_query(world, text))
+        tree = parse_query(text)
         if not isinstance(tree, exp.Select) or tree.args.get("order") or tree.find(exp.Limit, exp.Offset):
             return None
         names = {name_of(table) for table in tree.find_all(exp.Table)}
         plainly = all(isinstance(e, exp.Alias | exp.Column | exp.Star) for e in tree.expressions)
         if len(names) != 1 or not plainly:  # what an expression without a name is called, only Spark knows
             return None
-        key = known(world, names.pop())
-        if key.startswith(OWN):
-            return _read_own(tree, key, spark, own_table)
-        snapshot = _newest(world, key)
-        plan = None if snapshot is None else build(tree, {key: _columns(world, key, snapshot)})
+        name = names.pop()
+        if name.lower().startswith(OWN):
+            return _read_own(tree, name.lower(), spark, own_table)
+        seen = moment(lambda world: [known(world, name)])
+        key = known(seen.world, name)
+        snapshot = _newest(seen, key)
+        plan = None if snapshot is None else build(tree, {key: _columns(seen.world, key, snapshot)})
     except (PenstockError, Unsupported, SqlglotError):
         return None
     if plan is None or snapshot is None:
@@ -91,11 +96,13 @@ def _found(plan: Plan, found: Frame | None) -> Found | None:
     return Found([name for name, _ in plan.outputs], rows) if isinstance(rows, ArrowFrame) else None
 
 
-def _newest(world: World, key: str) -> Snapshot | None:
-    if key in world.tables:
-        return Snapshot(world.tables[key].path)
-    node = world.nodes.get(key)
-    return Snapshot(node.path, node.version) if key in world.views and node is not None and node.version else None
+def _newest(seen: Reading, key: str) -> Snapshot | None:
+    if key in seen.world.tables:
+        return seen.tables[key]
+    node = seen.world.nodes.get(key)
+    if key not in seen.world.views or node is None or node.version is None:
+        return None
+    return snapshot_of(node.path, node.version)
 
 
 def _columns(world: World, key: str, snapshot: Snapshot) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class ReadModels:
         primary = f"{PRIMARY}{entity_of(statement.name)}"
         return self._views.create(
             CreateView(
-                statement.text, name=statement.name, query=query, key=primary, trigger=_trigger(world, query),
+                statement.text, name=statement.name, query=query, key=primary, trigger=Trigger(when=When.ON_COMMIT), soonest=True,
                 placement=Placement(cluster=(primary,)),
             )
         )  # fmt: skip
@@ -109,11 +109,6 @@ def values_of(tree: exp.Query) -> tuple[str, list[str]] | None:
 
 def _is_own(node: exp.Expr, select: exp.Select) -> bool:
     return node.find_ancestor(exp.Select) is select
-
-
-def _trigger(world: World, query: str) -> Trigger:
-    """When a read model is refreshed, if nobody says."""
-    return Trigger(when=When.ON_COMMIT)
 
 
 def _is_wanted(world: World, statement: CreateTable) -> bool:

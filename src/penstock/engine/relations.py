@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from penstock.catalog import ViewRecord, World
 from penstock.engine.naming import STAMP
+from penstock.engine.reading import Reading
 from penstock.errors import DefinitionError, DependencyError, QueryError
 from penstock.frames.spark.dataframes import sql_over
 from penstock.frames.spark.problems import spark_errors
@@ -133,14 +134,14 @@ def visible_columns(snapshot: Snapshot) -> list[str]:
     return [field.name for field in schema_of(snapshot).fields if not field.name.startswith(RESERVED)]
 
 
-def newest(spark: SparkSession, world: World, key: str) -> DataFrame:
-    """A table's rows at its newest version, or a view's at its published one."""
-    if key in world.views:
-        return published(spark, world, key)
-    if key not in world.tables:
-        return late_rows(spark, world, key)
+def newest(spark: SparkSession, seen: Reading, key: str) -> DataFrame:
+    """A table's rows as they are at that moment, or a view's at its published version."""
+    if key in seen.world.views:
+        return published(spark, seen.world, key)
+    if key not in seen.world.tables:
+        return late_rows(spark, seen.world, key)
     # The version is named: over Spark Connect a path would mean what is newest when the rows are computed.
-    return read_snapshot(spark, Snapshot(world.tables[key].path))
+    return read_snapshot(spark, seen.tables[key])
 
 
 def late_rows(spark: SparkSession, world: World, key: str) -> DataFrame:

@@ -13,6 +13,7 @@ from types import TracebackType
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
+from penstock.engine.reading import Keys, Reading, pin
 from penstock.engine.relations import known, late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
 from penstock.engine.writing_out import in_query
@@ -26,6 +27,7 @@ from penstock.sql.as_of import Past, find_past
 from penstock.sql.dialect import quoted
 from penstock.sql.intervals import described
 from penstock.sql.parser import parse
+from penstock.sql.query import parse_query, table_names
 from penstock.sql.statements import Query
 from penstock.sql.trees import column, tree
 from penstock.storage.changes import read_change
@@ -98,6 +100,8 @@ class Reader:
         try:
             if version is None or replaced:  # no view reads it, or the table that the epoch read is gone
                 version = version_at(table.path, self.moment.published_at)
+                intent = self.moment.world.intents.get(key)
+                version = version if intent is None else min(version, intent.base)
             found = Snapshot(table.path, version)
             check_files(found)
             return found
@@ -159,18 +163,25 @@ def _now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def run_past(spark: SparkSession, catalog: Catalog, text: str, current: Callable[[World, str], DataFrame]) -> DataFrame:
-    """A query some of whose tables may be AS OF; the others are ``current``."""
+def run_past(
+    spark: SparkSession,
+    catalog: Catalog,
+    text: str,
+    seen: Callable[[Keys], Reading],
+    current: Callable[[Reading, str], DataFrame],
+) -> DataFrame:
+    """A query some of whose tables may be AS OF; the others are ``current``, as they are ``seen`` at one moment."""
     text, past = find_past(text)
-    world = catalog.world()
-    text = in_query(world, text)
+    text = in_query(catalog.world(), text)
     if not past:
-        read_keys(world, text)
-        return run_query(spark, text, lambda key: current(world, key))
+        now = seen(lambda world: read_keys(world, text))
+        return run_query(spark, text, lambda key: current(now, key))
+    names = [name for name in table_names(parse_query(text)) if name.lower() not in past]
+    now = seen(lambda world: [known(world, name) for name in names])
 
     def frame(key: str) -> DataFrame:
         if key not in past:
-            return current(world, known(world, key))
+            return current(now, known(now.world, key))
         return past_table(spark, catalog, past[key])
 
     return run_query(spark, text, frame)
@@ -191,7 +202,7 @@ def _version_of(spark: SparkSession, world: World, name: str, version: int) -> D
             f"{name!r} is a view: it is read AS OF EPOCH n or AS OF TIMESTAMP '..', not at a version of its table."
         )
     path = world.tables[key].path
-    newest = Snapshot(path).version
+    newest = pin(world, key).snapshot().version
     if version > newest:
         raise NotFoundError(f"table {name!r} has no version {version}: its newest is {newest}.")
     try:

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from penstock.catalog import Catalog, Fence, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
+from penstock.catalog.transactions import Intents
 from penstock.engine.claims import claim
+from penstock.engine.committing import Committing, Write
 from penstock.engine.event_time import check_column
-from penstock.engine.relations import TempViews, newest, run_query
+from penstock.engine.immediate import immediate_readers
+from penstock.engine.reading import Pins, Reading, reading
+from penstock.engine.relations import TempViews, newest, read_keys, run_query
+from penstock.engine.report import Report
+from penstock.engine.seen import Seen
 from penstock.engine.settings import lock_timeout
-from penstock.engine.small_writes import change, create, insert
+from penstock.engine.small_writes import compute, create, held
+from penstock.engine.transactions import Transaction
 from penstock.engine.workplace import Outdated, attempts
 from penstock.engine.writing_out import check_unread, in_query
 from penstock.errors import (
     AlreadyExistsError,
+    BusyError,
+    ConflictError,
     DefinitionError,
     NotFoundError,
     NotSupportedError,
     QueryError,
     SqlError,
 )
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import ANSI, own
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.session import SparkOnDemand
@@ -36,12 +47,30 @@ from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.locations import local_path
+from penstock.storage.log_writer import VersionTaken
 from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
+from penstock.storage.row_change import commit, prepare
 from penstock.storage.view_table import delete_table
 
-_ASSIGNED = "spark.sql.storeAssignmentPolicy"
-"""What goes into a column of another type."""
+_USUAL = {
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+}
+"""What goes into a column of another type, and whether columns are added on the way."""
+_ON_ROWS = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_ON_ALL_ROWS = (*_ON_ROWS, "TRUNCATE")
+_TRIES, _TRIES_OF_SPARK = 100, 3
+"""How often a statement is computed again because another writer was first."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a statement came to: how many rows, the version of the table, and the views that followed, if any did."""
+
+    rows: int
+    version: int
+    report: Report | None = None
 
 
 class SourceTables:
@@ -52,8 +81,14 @@ class SourceTables:
         locate: Callable[[str, str], str],
         tell: Callable[[str], None],
         leave_unused: Callable[[World], None],
+        committing: Committing,
+        refresh: Callable[[list[str]], Report],
+        warehouse: str,
     ):
         """``leave_unused``: leaves the tables of views that are gone to be deleted."""
+        self._committing = committing
+        self._refresh = refresh
+        self._warehouse = warehouse
         self._spark = spark
         self._catalog = catalog
         self._locate = locate
@@ -123,9 +158,9 @@ class SourceTables:
         session = self._spark.session()
         with TempViews(session) as views:
             if statement.query is not None:
-                rows = run_query(
-                    session, in_query(world, statement.query), lambda key: newest(session, world, world.resolve(key))
-                )
+                query = in_query(world, statement.query)
+                seen = reading(self._catalog, lambda world: read_keys(world, query))
+                rows = run_query(session, query, lambda key: newest(session, seen, seen.world.resolve(key)))
                 parts.append(f"AS SELECT * FROM {views.add('query', rows)}")
             with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
                 session.sql(" ".join(parts))
@@ -222,28 +257,114 @@ class SourceTables:
             delete_table(table.path)
         return True
 
-    def write_here(self, statement: TableStatement) -> int | None:
-        """Insert, update or delete a few rows, if it needs no Spark; gives how many, None if it does."""
-        table = self._catalog.world().tables.get(statement.target.lower())
-        if table is None:
-            return None
-        with spark_errors(f"{statement.verb} on {table.name!r} failed"):
-            if self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI":
-                return None
-            session = own(self._spark)
-        settings = session.settings
-        if settings[ANSI] != "true" or session.replaces(
-            statement.text
-        ):  # a value that does not fit is refused all the same
-            return None
-        if statement.verb == "INSERT":
-            return insert(statement, table, settings)
-        return change(statement, table, self._spark, settings)
+    def write_here(self, statement: TableStatement, within: Transaction | None = None) -> Written:
+        """Do a statement that writes few rows without Spark. ``NotHere`` says why it is Spark's.
 
-    def run(self, statement: TableStatement) -> DataFrame:
-        """Run a statement on a table; views can be read in it, but not written."""
+        ``within``: a transaction that it is part of. Else the IMMEDIATE views that read the table follow at once.
+        """
+        if statement.verb not in _ON_ROWS:
+            raise NotHere(f"{statement.verb} is Spark's")
+        for _ in range(_TRIES):
+            seen = self._now() if within is None else within.reading()
+            table = seen.world.tables.get(statement.target.lower())
+            if table is None or table.external:
+                raise NotHere(f"{statement.target!r} is no table of the warehouse")
+            if within is not None:
+                table = within.branched(table.key)
+            elif table.key in seen.world.intents:
+                with self._committing.alone([table.key], f"{statement.verb} on {table.name}"):
+                    continue
+            written = self._write_here(statement, table, seen, alone=within is None)
+            if written is not None:
+                return written
+        raise ConflictError(
+            f"table {statement.target!r} is being written by others all the time. Nothing was changed; try again."
+        )
+
+    def _now(self) -> Reading:
         world = self._catalog.world()
+        return Reading(world=world, tables=Pins(world))
+
+    def _write_here(
+        self, statement: TableStatement, table: TableRecord, seen: Reading, *, alone: bool
+    ) -> Written | None:
+        """One attempt; None if another writer was first."""
+        with held(table) as log:
+            change = compute(statement, table, self.seen(statement, seen.world, seen.tables))
+            if alone and not Intents(self._catalog).unchanged(seen.world, seen.tables):
+                return None
+            if not change.rows or not alone or not immediate_readers(seen.world, [table.key]):
+                try:
+                    return Written(change.rows, commit(change, log))
+                except VersionTaken:
+                    return None
+            prepared = prepare(change)
+            write = Write(table=table, base=change.table, actions=prepared.actions, operation=change.operation, log=log)
+            try:
+                report = self._committing.commit([write], f"{statement.verb} on {table.name}", known=seen.world)
+            except (ConflictError, BusyError) as problem:  # no version has these files, nor had
+                prepared.discard()
+                if isinstance(problem, BusyError):
+                    raise
+                return None
+            return Written(change.rows, change.table.version + 1, report)
+
+    def seen(self, statement: TableStatement, world: World, at: Mapping[str, Snapshot] | None = None) -> Seen:
+        """What a statement sees; ``at``: tables that are not at their newest version."""
+        with spark_errors(f"{statement.verb} on {statement.target!r} failed"):
+            if self._spark.started and any(self._spark.session().conf.get(n, v) != v for n, v in _USUAL.items()):
+                raise NotHere("the session stores values in another way")
+            session = own(self._spark)
+        # without ANSI, a value that does not fit is refused all the same
+        if session.settings[ANSI] != "true" or session.replaces(statement.text):
+            raise NotHere("the session computes without ANSI, or puts settings into texts")
+        return Seen(world=world, spark=self._spark, settings=session.settings, at=at or {})
+
+    def run(self, statement: TableStatement, within: Transaction | None = None) -> tuple[DataFrame, Report | None]:
+        """Have Spark run a statement on a table; views can be read in it, but not written."""
+        world = within.reading().world if within is not None else self._catalog.world()
         key = world.resolve(statement.target)
+        self._check_target(world, key, statement)
+        if within is not None and statement.writes and statement.verb not in _ON_ALL_ROWS:
+            raise NotSupportedError(
+                f"{statement.verb} cannot be part of a transaction, only INSERT, UPDATE, DELETE, MERGE and TRUNCATE "
+                "can. COMMIT or ROLLBACK first."
+            )
+        if not statement.writes or within is not None:
+            return self._run(statement, within), None
+        if world.tables[key].external:
+            return self._run(statement), None
+        return self._run_alone(statement, key)
+
+    def _run_alone(self, statement: TableStatement, key: str) -> tuple[DataFrame, Report | None]:
+        """A statement for itself, on a table of the warehouse."""
+        doing = f"{statement.verb} on {statement.target}"
+        with self._committing.alone([key], doing) as world:
+            followers = [world.views[view].name for view in immediate_readers(world, [key])]
+            if key not in world.tables:
+                raise NotFoundError(f"table {statement.target!r} was dropped meanwhile.")
+            if not followers or statement.verb not in _ON_ALL_ROWS:
+                rows = self._run(statement)
+        if followers and statement.verb not in _ON_ALL_ROWS:
+            return rows, self._refresh(followers)
+        return self._run_followed(statement, doing) if followers else (rows, None)
+
+    def _run_followed(self, statement: TableStatement, doing: str) -> tuple[DataFrame, Report | None]:
+        """The same with IMMEDIATE views that follow: a transaction of one statement."""
+        for tried in range(_TRIES_OF_SPARK):
+            transaction = Transaction(self._catalog, self._committing, self._warehouse, doing)
+            try:
+                rows = self._run(statement, transaction)
+                return rows, transaction.commit()
+            except ConflictError:
+                if tried == _TRIES_OF_SPARK - 1:
+                    raise
+            finally:
+                transaction.rollback()
+        raise AssertionError
+
+    @staticmethod
+    def _check_target(world: World, key: str, statement: TableStatement) -> None:
         if key in world.models:
             raise NotSupportedError(
                 f"{world.views[key].name!r} is a read model: only its refresh writes it. Change the tables that its "
@@ -258,24 +379,33 @@ class SourceTables:
         _refuse_late(world, key)
         if statement.verb == "ALTER":
             _refuse_rename(statement)
-        path = world.tables[key].path
-        Snapshot(path)  # a clear error when the directory is gone
-        target = _by_path(path)
-        names = {target: world.tables[key].name}
-        session = self._spark.session()
-        with TempViews(session) as views:
-            text, unread = _rewritten(statement, target, lambda name: self._source(views, world, name))
-            try:
-                with spark_errors(f"{statement.verb} on {world.tables[key].name!r} failed", names):
-                    return session.sql(text)
-            except QueryError:
-                if unread is not None:
-                    raise unread from None
-                raise
 
-    def _source(self, views: TempViews, world: World, name: str) -> str:
-        key = world.resolve(name)
-        return views.add(key, newest(self._spark.session(), world, key))
+    def _run(self, statement: TableStatement, within: Transaction | None = None) -> DataFrame:
+        for _ in range(_TRIES):
+            seen = self._now() if within is None else within.reading()
+            key = seen.world.resolve(statement.target)
+            table = seen.world.tables[key]
+            if within is not None and statement.writes:
+                table = within.branched(key)
+            Snapshot(table.path)  # a clear error when the directory is gone
+            target = _by_path(table.path)
+            session = self._spark.session()
+            with TempViews(session) as views:
+                text, unread = _rewritten(statement, target, partial(self._source, views, seen))
+                if within is None and not Intents(self._catalog).unchanged(seen.world, seen.tables):
+                    continue
+                try:
+                    with spark_errors(f"{statement.verb} on {table.name!r} failed", {target: table.name}):
+                        return session.sql(text)
+                except QueryError:
+                    if unread is not None:
+                        raise unread from None
+                    raise
+        raise BusyError("the tables are being written over and over. Try again.")
+
+    def _source(self, views: TempViews, seen: Reading, name: str) -> str:
+        key = seen.world.resolve(name)
+        return views.add(key, newest(self._spark.session(), seen, key))
 
 
 def _readers(world: World, name: str) -> list[str]:

@@ -9,6 +9,7 @@ from threading import Lock
 import pyarrow as pa
 
 from penstock.catalog import World
+from penstock.engine.reading import pin
 from penstock.errors import PenstockError
 from penstock.frames import limits
 from penstock.frames.arrow.expressions import written_rows
@@ -52,8 +53,11 @@ class Relation:
     """The columns that readers need, by the version up to which they have read."""
 
 
-def pinned(world: World, nodes: Iterable[str]) -> dict[str, Relation]:
-    """The newest version of every table that these nodes read; one that cannot be opened fails its readers only."""
+def pinned(world: World, nodes: Iterable[str], run: str | None = None) -> dict[str, Relation]:
+    """Every table that these nodes read, as it is now; one that cannot be opened fails its readers only.
+
+    ``run``: of the transaction that is to see what it has committed itself.
+    """
     graph = world.nodes_graph()
     ancestors = graph.ancestors([name for name in nodes if name in world.nodes])
     found = {}
@@ -61,7 +65,7 @@ def pinned(world: World, nodes: Iterable[str]) -> dict[str, Relation]:
         if key in ancestors:
             relation = Relation(name=key, path=table.path, before=None)
             try:
-                relation.after = snapshot_of(table.path)
+                relation.after = pin(world, key, run).snapshot()
             except PenstockError as problem:
                 relation.error = type(problem)(f"table {table.name!r}: {problem}")
             found[key] = relation

@@ -31,6 +31,8 @@ class Request:
     """Nodes whose query no longer holds, with the reason."""
     broken: Collection[str] = ()
     """Nodes whose stored rows are not to be trusted."""
+    standing: Collection[str] = ()
+    """Nodes of IMMEDIATE views, which have seen all that there is; others may move them on meanwhile."""
 
 
 @dataclass(kw_only=True)

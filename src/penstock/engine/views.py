@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -12,14 +12,17 @@ from penstock.catalog import Definition, NodeRecord, Publication, ViewRecord, Wo
 from penstock.catalog.leases import Leases
 from penstock.catalog.records import LATE, late_names
 from penstock.catalog.states import ACTIVE, SUSPENDED
+from penstock.catalog.transactions import Intents
+from penstock.engine.committing import Committing
 from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
 from penstock.engine.faults import after_success
+from penstock.engine.immediate import check_immediate, check_readers, immediate_nodes, standing, why_not_immediate
 from penstock.engine.options import choice, policy_of
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
-from penstock.engine.sources import pinned
+from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request
 from penstock.engine.workplace import (
     Outdated,
@@ -34,6 +37,7 @@ from penstock.engine.workplace import (
 from penstock.engine.writing_out import check_unread
 from penstock.errors import (
     AlreadyExistsError,
+    BusyError,
     DefinitionError,
     DependencyError,
     LeaseLostError,
@@ -46,12 +50,17 @@ from penstock.sql.statements import AlterView, CreateView
 from penstock.sql.triggers import Trigger
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.view_table import Shape, commit
-from penstock.vocabulary import Policy, Reason, Status
+from penstock.vocabulary import Policy, Reason, Status, When
+
+_LOOKS = 100
+"""How often tables that are being written are looked at again."""
 
 
 class Views:
-    def __init__(self, work: Workplace):
+    def __init__(self, work: Workplace, committing: Committing, refresh: Callable[[list[str]], Report]):
         self._work = work
+        self._committing = committing
+        self._refresh = refresh
 
     def create(self, statement: CreateView, settings: Settings | None = None) -> Report | None:
         """Create or replace a view and fill it. A view that cannot be filled is not created, or not replaced.
@@ -61,6 +70,9 @@ class Views:
         what = f"the views that {statement.name!r} reads"
         report = attempts(lambda also: self._created(statement, settings, also), what)
         key = statement.name.lower()
+        made = self._work.catalog.world().views.get(key)
+        if report is not None and made is not None and made.immediate:
+            self._committing.settle(key, f"creating {statement.name}")
         failed = self._work.catalog.world().states.get(key) if statement.or_replace else None
         if failed is not None:  # what the old query did wrong is not held against the new one
             self._work.catalog.set_state(key, after_success(failed))
@@ -72,14 +84,21 @@ class Views:
         if not self._is_wanted(world, statement):
             return None
         definition = self.define(world, statement, settings)
+        if statement.soonest and why_not_immediate(world, definition.view) is None:
+            definition = replace(definition, view=replace(definition.view, refresh=str(When.IMMEDIATE)))
         _check_incremental(statement, definition.view)
+        check_immediate(world, definition.view, initialize=statement.initialize)
+        check_readers(world, definition.view)
         _check_late_names(world, definition)
         self._check_cycle(world, definition)
         key, replaces = definition.view.key, definition.replaces
         amended = _amended(world, definition)
         nodes = [*with_upstream(amended, together(amended, [key])), *also]
+        moving = immediate_nodes(world) - set(also)
         if replaces:
             nodes += world.views[key].nodes
+            moving -= set(world.views[key].nodes)
+        nodes = [node for node in nodes if node not in moving]
         leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"filling {statement.name}"))
         with leases:
             current = self._work.catalog.world()
@@ -91,7 +110,7 @@ class Views:
             with self._work.claimed(current, [_kept(current, definition, statement)]) as claimed:
                 (definition,) = claimed.definitions
                 if statement.initialize:
-                    return self._fill(current, definition, statement, leases)
+                    return self._fill(current, definition, statement, leases, moving)
                 self._check_readers(current, definition)
                 self._empty(definition, leases)
                 self._work.catalog.publish(Publication(definitions=[definition]), leases.fence)
@@ -123,15 +142,20 @@ class Views:
         with under(spark, settings):
             return define(session, world, statement, self._work.locating(world), settings)
 
-    def _fill(self, current: World, definition: Definition, statement: CreateView, leases: Leases) -> Report:
-        """Bring the view and all upstream to one cut; with CASCADE, plan its readers anew and fill those too."""
+    def _fill(
+        self, current: World, definition: Definition, statement: CreateView, leases: Leases, moving: Collection[str]
+    ) -> Report:
+        """Bring the view and all upstream to one cut; with CASCADE, plan its readers anew and fill those too.
+
+        ``moving`` are nodes of IMMEDIATE views, which move with their tables and are not leased.
+        """
         view, started = definition.view, datetime.now(timezone.utc)
         readers = set(_readers(current, view.key)) if statement.cascade else set()
         if not statement.cascade:
             self._check_readers(current, definition)
         amended = _amended(current, definition)
         scope = together(amended, [view.key])
-        sources = pinned(amended, with_upstream(amended, scope | readers))
+        amended, sources = self._pinned(amended, definition, with_upstream(amended, scope | readers))
         renewal = Replanning(self._work.session, sources, self._work.locating(amended)).renewed(
             amended, (scope | readers) - {view.key}
         )
@@ -141,9 +165,13 @@ class Views:
                 f"{renewal.failing[key]} Replace or drop {amended.views[key].name!r} first."
             )
         nodes = with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
-        require(leases, (), nodes)
+        renewed = {node for d in renewal.definitions.values() for node in d.view.nodes}
+        left = standing(amended, set(moving).intersection(nodes) - renewed, sources)
+        require(leases, left, nodes)
         with self._work.claimed(amended, renewal.definitions.values()) as claimed:
-            request = Request(nodes=nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
+            request = Request(
+                nodes=nodes, renewed=renewal.reasons, failing=renewal.failing_nodes(), standing=left
+            )  # fmt: skip
             result = self._work.run(claimed.world(renewal.world), sources, leases, request)
             reports = hold_back(renewal.world, result, view_reports(renewal.world, result))
             _check_filled(view, reports, readers & renewal.definitions.keys())
@@ -156,6 +184,17 @@ class Views:
             number = self._work.catalog.publish(publication, leases.fence)
         self._work.leave_unused(current)
         return Report(reports, number)
+
+    def _pinned(
+        self, amended: World, definition: Definition, nodes: Collection[str]
+    ) -> tuple[World, dict[str, Relation]]:
+        """The catalog as it will be, and the tables, at one moment."""
+        for _ in range(_LOOKS):
+            sources = pinned(amended, nodes)
+            if Intents(self._work.catalog).unchanged(amended, sources):
+                return amended, sources
+            amended = _amended(self._work.catalog.world(), definition)
+        raise BusyError("the tables are being written over and over. Try again.")
 
     def _empty(self, definition: Definition, leases: Leases) -> None:
         """A view that is replaced WITH NO DATA has no rows for those either who read its directory."""
@@ -207,6 +246,11 @@ class Views:
         """Take a view out of what is refreshed by itself, or back into it; gives its name."""
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
+        if suspended and view.immediate:
+            raise DefinitionError(
+                f"view {view.name!r} is REFRESH IMMEDIATE, so it moves with the tables that it reads and cannot be "
+                f"suspended. Change that first: ALTER MATERIALIZED VIEW {view.name} REFRESH MANUAL."
+            )
         self._work.catalog.set_state(view.key, SUSPENDED if suspended else ACTIVE)
         return view.name
 
@@ -230,10 +274,30 @@ class Views:
     def _set_options(self, name: str, trigger: Trigger | None, changed: Mapping[str, Any]) -> str | None:
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
+        if trigger is not None:
+            self._check_trigger(world, replace(view, refresh=str(trigger)))
+        if trigger is not None and trigger.when == When.IMMEDIATE:
+            self._become_immediate(view)
+            trigger = None
         if trigger is not None or changed:
-            refresh = view.refresh if trigger is None else str(trigger)
+            refresh = self._refresh_of(view) if trigger is None else str(trigger)
             self._work.catalog.set_options(view.key, replace(view.options, **changed), refresh)
         return self.remark(view.key) if changed.keys() & {"consistency", "schedule"} else None
+
+    @staticmethod
+    def _check_trigger(world: World, view: ViewRecord) -> None:
+        check_immediate(world, view)
+        check_readers(world, view)
+
+    def _refresh_of(self, view: ViewRecord) -> str:
+        known = self._work.catalog.world().views.get(view.key, view)
+        return known.refresh
+
+    def _become_immediate(self, view: ViewRecord) -> None:
+        """What takes long is done before; then the tables are brought to a stop, and the view catches up."""
+        if not view.immediate:
+            self._refresh([view.name])
+            self._committing.settle(view.key, f"making {view.name} IMMEDIATE")
 
     def remark(self, key: str) -> str | None:
         """What is to be said about a view's SCHEDULE POLICY that decides nothing."""

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.catalog import Catalog, Definition, HistoryRecord, Publication, World
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases, Patience
+from penstock.catalog.transactions import Intents
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
 from penstock.engine.mending import run_mending
@@ -27,7 +28,7 @@ from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
 from penstock.engine.session import Spark
 from penstock.engine.settings import file_cache, lock_timeout
-from penstock.engine.sources import Relation
+from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request, Result
 from penstock.errors import BusyError
 from penstock.storage.file_cache import FILES
@@ -108,6 +109,18 @@ class Workplace:
     def locate(self, name: str, folder: str) -> str:
         """Where a new table would go. The directory is its own only when it has been claimed."""
         return os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
+
+    def pinned(self, world: World, nodes: Collection[str]) -> tuple[World, dict[str, Relation]]:
+        """The catalog and the tables that these nodes read as they were at one moment; definitions are as before."""
+        for _ in range(_ATTEMPTS):
+            sources = pinned(world, nodes)
+            if Intents(self.catalog).unchanged(world, sources):
+                return world, sources
+            now = self.catalog.world()
+            if not world.same_definitions(now, nodes):
+                raise Outdated
+            world = now
+        raise BusyError("the tables are being written over and over. Try again.")
 
     def run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
         FILES.allow(file_cache(world.settings))

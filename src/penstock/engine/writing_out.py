@@ -12,12 +12,13 @@ from functools import lru_cache
 
 from penstock.catalog import ViewRecord, World
 from penstock.engine.naming import STAMP
-from penstock.errors import DefinitionError, DependencyError
+from penstock.errors import DefinitionError, DependencyError, SqlError
 from penstock.frames.settings import Settings
 from penstock.graph import Dag
 from penstock.sql.dialect import quoted
 from penstock.sql.json_functions import uses_json
 from penstock.sql.json_lineage import MARK, document_columns
+from penstock.sql.lexer import tokenize
 from penstock.sql.query import parse_query, parse_written, table_names, written_out
 
 
@@ -26,6 +27,17 @@ def in_query(world: World, text: str) -> str:
     if not world.plain and not world.views:
         return text
     return _documents(world, _written_out(world, text, (), stored=False), stamped=True)
+
+
+def in_statement(world: World, text: str) -> str:
+    """A statement that changes a table by what it reads: as ``in_query``. One that only Spark can read stays."""
+    words = {token.text.strip("`").lower() for token in tokenize(text) if token.kind in ("word", "quoted")}
+    if words.isdisjoint(world.plain):
+        return text
+    try:
+        return in_query(world, text)
+    except SqlError:
+        return text
 
 
 def in_definition(world: World, text: str, settings: Settings, name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from penstock.errors import NotSupportedError, SqlError
+from penstock.errors import SqlError
 from penstock.sql.calendar import check_cron
 from penstock.sql.cursor import Cursor
 from penstock.sql.intervals import MICROSECONDS, microseconds
@@ -220,7 +220,7 @@ def read_trigger(cursor: Cursor) -> Trigger:
     if cursor.take("ON", "COMMIT") or cursor.take("INCREMENTAL"):
         return Trigger(when=When.ON_COMMIT, length=_read_at_most(cursor))
     if cursor.take("IMMEDIATE"):
-        raise NotSupportedError("REFRESH IMMEDIATE is not supported yet: use REFRESH ON COMMIT, and penstock run.")
+        return Trigger(when=When.IMMEDIATE)
     if cursor.at("EVERY") or cursor.at("CRON"):
         return read_schedule(cursor)
     raise cursor.error("expected MANUAL, ON COMMIT, IMMEDIATE, EVERY, CRON, INCREMENTAL or POLICY")

@@ -347,6 +347,19 @@ def _plain(kind: type[s.Statement], *words: str) -> Callable[[Cursor], s.Stateme
     return read
 
 
+def _boundary(kind: type[s.Statement], *words: str) -> Reads:
+    """BEGIN, COMMIT or ROLLBACK, with words that mean the same."""
+
+    def read(cursor: Cursor) -> s.Statement:
+        cursor.expect(*words)
+        if not cursor.take("TRANSACTION"):
+            cursor.take("WORK")
+        cursor.end()
+        return kind(cursor.text)
+
+    return read
+
+
 _Named = s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint | s.ReplayLate
 
 
@@ -437,6 +450,10 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("SHOW", "ALERTS"): _plain(s.ShowAlerts, "SHOW", "ALERTS"),
     ("SHOW", "SETTINGS"): _plain(s.ShowSettings, "SHOW", "SETTINGS"),
     ("SET",): _set,
+    ("BEGIN",): _boundary(s.Begin, "BEGIN"),
+    ("START", "TRANSACTION"): _boundary(s.Begin, "START"),
+    ("COMMIT",): _boundary(s.Commit, "COMMIT"),
+    ("ROLLBACK",): _boundary(s.Rollback, "ROLLBACK"),
     ("REPLAY", "LATE", "ROWS"): _named(s.ReplayLate, "REPLAY", "LATE", "ROWS", "FOR"),
     ("CHECKPOINT",): _named(s.MakeCheckpoint, "CHECKPOINT"),
     ("RESTORE", "CHECKPOINT"): _named(s.RestoreCheckpoint, "RESTORE", "CHECKPOINT"),

@@ -82,6 +82,21 @@ class AdvanceWatermark(Statement):
 
 
 @dataclass(frozen=True)
+class Begin(Statement):
+    """BEGIN [TRANSACTION], START TRANSACTION."""
+
+
+@dataclass(frozen=True)
+class Commit(Statement):
+    """COMMIT."""
+
+
+@dataclass(frozen=True)
+class Rollback(Statement):
+    """ROLLBACK."""
+
+
+@dataclass(frozen=True)
 class SetSetting(Statement):
     """SET name = value, of the warehouse."""
 
@@ -197,6 +212,8 @@ class CreateView(Statement):
     """The query as it was written, where plain views are written out in ``query``."""
     key: str | None = None
     """Of a read model: the column that is its key."""
+    soonest: bool = False
+    """Whether it is IMMEDIATE if its sources allow that, whatever ``trigger`` says."""
 
 
 @dataclass(frozen=True, kw_only=True)

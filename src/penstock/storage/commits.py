@@ -32,15 +32,9 @@ class Commit:
 
 def read_commits(path: str, since: int, until: int) -> list[Commit]:
     """The commits after ``since`` up to ``until``; ``HistoryGone`` when the log no longer holds them all."""
-    filesystem, root = filesystem_of(path)
     commits = []
     for version in range(since + 1, until + 1):
-        try:
-            with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
-                lines = stream.read().split(b"\n")  # a text in it may have line ends of its own, as Unicode has them
-        except FileNotFoundError:
-            raise HistoryGone(f"the log of {path!r} no longer holds version {version}") from None
-        actions = [json.loads(line) for line in lines if line.strip()]
+        actions = actions_of(path, version)
         commits.append(
             Commit(
                 version=version,
@@ -52,6 +46,16 @@ def read_commits(path: str, since: int, until: int) -> list[Commit]:
             )
         )
     return commits
+
+
+def actions_of(path: str, version: int) -> list[dict[str, Any]]:
+    """All that a commit says."""
+    filesystem, root = filesystem_of(path)
+    try:
+        with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
+            return [json.loads(line) for line in stream.read().split(b"\n") if line.strip()]  # Unicode has more
+    except FileNotFoundError:
+        raise HistoryGone(f"the log of {path!r} no longer holds version {version}") from None
 
 
 def version_at(path: str, moment: datetime) -> int:

@@ -1,0 +1,142 @@
+"""A branch of a table: a table of its own with the rows of one version, which can be written and read as any other.
+
+It has the files of that version under the same names, as links, so that nothing is copied. What was done to it becomes
+the actions of one commit to the table that it is a branch of; new files go there as links, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from urllib.parse import unquote
+
+from penstock.errors import NotSupportedError
+from penstock.storage.commits import actions_of
+from penstock.storage.deletion_vectors import stored_at, unique_id
+from penstock.storage.delta_log import Snapshot, filesystem_of, is_elsewhere, snapshot_of
+from penstock.storage.log_replay import Action
+from penstock.storage.log_writer import can_write, put, removed, said
+
+_FEATURES = {
+    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors",
+    "generatedColumns", "identityColumns", "invariants", "timestampNtz", "typeWidening", "v2Checkpoint",
+    "vacuumProtocolCheck",
+}  # fmt: skip
+"""What a branch says of itself as its table does, by metadata and files alone."""
+
+
+def check_can_branch(table: Snapshot, name: str) -> None:
+    """An error for a table whose commits must say more than a branch can tell."""
+    unknown = sorted(table.writer_features - _FEATURES)
+    if unknown:
+        raise NotSupportedError(
+            f"table {name!r} has Delta's feature {unknown[0]!r}, and such tables cannot be written in a transaction or "
+            "read by IMMEDIATE views. Write it by single statements, or make a table without it."
+        )
+    if not can_write(table.path) or any(is_elsewhere(path) for path in table.state.adds):
+        raise NotSupportedError(
+            f"table {name!r} has files outside of the warehouse's own directory, and cannot be written in a "
+            "transaction. Copy it into a table made by CREATE TABLE .. AS SELECT."
+        )
+
+
+def make_branch(table: Snapshot, path: str) -> None:
+    """Make a branch of a version in a new directory."""
+    root = filesystem_of(table.path)[1]
+    os.makedirs(f"{path}/_delta_log")
+    for file in _files_of(table.state.adds.values()):
+        _link(f"{root}/{file}", f"{path}/{file}")
+    adds = [{"add": {**add, "dataChange": True}} for add in table.state.adds.values()]
+    actions = [said("CLONE"), {"protocol": table.state.protocol}, {"metaData": table.state.metadata}, *adds]
+    put(path, 0, actions)
+
+
+def change_of(table: Snapshot, path: str) -> list[Action]:
+    """What was done to a branch, as actions on its table; empty if nothing was. No file is moved yet.
+
+    One commit is repeated word for word. Of several, only what came of them is told: a file that came and went again is
+    not in it, and a row that was updated has gone and come.
+    """
+    branch = snapshot_of(path)
+    if branch.version == 0:
+        return []
+    if branch.version == 1:
+        return [action for action in actions_of(path, 1) if "commitInfo" not in action]
+    before, after = _logical(table.state.adds), _logical(branch.state.adds)
+    told: list[Action] = []
+    if branch.state.protocol != table.state.protocol:
+        told.append({"protocol": branch.state.protocol})
+    if branch.state.metadata != table.state.metadata:
+        told.append({"metaData": branch.state.metadata})
+    told += [removed(add) for file, add in before.items() if file not in after]
+    return told + [{"add": {**add, "dataChange": True}} for file, add in after.items() if file not in before]
+
+
+def take_files(table: Snapshot, path: str, actions: Iterable[Action]) -> None:
+    """Have the files that some actions add in the table's directory too."""
+    named = [action[kind] for action in actions for kind in ("add", "cdc") if kind in action]
+    root = filesystem_of(table.path)[1]
+    for file in _files_of(named):
+        _link(f"{path}/{file}", f"{root}/{file}")
+
+
+def undo(path: str, base: int, run: str, *, sealing: bool) -> int:
+    """Take back what a run has committed after a version, if it has; gives the version from which that is sure.
+
+    ``sealing``: where it has not, it can no longer, since the version that it would make is taken. Raises
+    ``VersionTaken`` if another writer is faster.
+    """
+    head, following = snapshot_of(path), base + 1
+    if head.version == base and not sealing:
+        return base
+    if head.version == base:
+        put(path, following, [said("UNDO")])
+        return following
+    commit = actions_of(path, following)
+    if next((a["commitInfo"].get(RUN) for a in commit if "commitInfo" in a), None) != run:
+        return head.version
+    before, now = snapshot_of(path, base), _logical(head.state.adds)
+    came = _logical({a["add"]["path"]: a["add"] for a in commit if "add" in a})
+    went = {a["remove"]["path"] for a in commit if "remove" in a}
+    going = [file for file in came if file in now]
+    staying = {path for path, _ in now.keys() - set(going)}
+    back = [add for (file, _), add in _logical(before.state.adds).items() if file in went and file not in staying]
+    metadata = [{"metaData": before.state.metadata}] if before.state.metadata != head.state.metadata else []
+    told = [*metadata, *[removed(now[f]) for f in going], *[{"add": {**add, "dataChange": True}} for add in back]]
+    if told:
+        put(path, head.version + 1, [said("RESTORE", operationParameters={"version": str(base)}), *told])
+    return head.version + bool(told)
+
+
+RUN = "penstock.run"
+"""What a commit says of the run that made it."""
+
+
+def _logical(adds: Mapping[str, Action]) -> dict[tuple[str, str], Action]:
+    """A file with another vector is another file."""
+    return {(path, unique_id(add.get("deletionVector"))): add for path, add in adds.items()}
+
+
+def _files_of(actions: Iterable[Action]) -> set[str]:
+    """The files that some actions name, with those of their vectors, relative to the table."""
+    found = set()
+    for action in actions:
+        found.add(unquote(action["path"]))
+        vector = action.get("deletionVector")
+        stored = None if vector is None else stored_at(vector)
+        if stored is not None and vector["storageType"] == "u":
+            found.add(stored)
+    return found
+
+
+def _link(source: str, target: str) -> None:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with suppress(FileExistsError):
+        try:
+            os.link(source, target)
+        except OSError as problem:
+            if isinstance(problem, FileExistsError | FileNotFoundError):
+                raise
+            shutil.copyfile(source, target)
