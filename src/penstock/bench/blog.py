@@ -1,4 +1,4 @@
-"""Companies, users, posts and a feed: four levels of read models, each made of the one below. The demo shows them too."""
+"""Companies, users, posts and a feed: four levels of read models, each made of the one below; for the demo too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ MODELS = {
     "tv_company": """SELECT pk_company, id, jsonb_build_object('id', id, 'name', name) AS data FROM tb_company""",
     "tv_user": """SELECT u.pk_user, u.id, u.fk_company, c.id AS company_id,
        jsonb_build_object('id', u.id, 'name', u.name, 'company', v_company.data) AS data
-  FROM tb_user u JOIN tb_company c ON c.pk_company = u.fk_company JOIN v_company ON v_company.pk_company = u.fk_company""",
+  FROM tb_user u JOIN tb_company c ON c.pk_company = u.fk_company
+  JOIN v_company ON v_company.pk_company = u.fk_company""",
     "tv_post": """SELECT p.pk_post, p.id, p.fk_user, u.id AS user_id,
        jsonb_build_object('id', p.id, 'title', p.title, 'author', v_user.data) AS data
   FROM tb_post p JOIN tb_user u ON u.pk_user = p.fk_user JOIN v_user ON v_user.pk_user = p.fk_user""",

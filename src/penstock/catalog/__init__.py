@@ -2,6 +2,7 @@
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.models import Part, PlainView, ReadModel
 from penstock.catalog.records import (
     AsOf,
     Definition,
@@ -12,10 +13,7 @@ from penstock.catalog.records import (
     Intent,
     Mark,
     NodeRecord,
-    Part,
-    PlainView,
     Publication,
-    ReadModel,
     Seen,
     TableRecord,
     ViewRecord,

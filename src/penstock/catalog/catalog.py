@@ -18,8 +18,9 @@ from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episo
 from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.intents import read_intents
+from penstock.catalog.models import read_models
 from penstock.catalog.moving import move_paths
-from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, put_plain, remember
+from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.pulse import Pulse
 from penstock.catalog.records import (
     AsOf,
@@ -31,9 +32,7 @@ from penstock.catalog.records import (
     Mark,
     NodeRecord,
     PastWork,
-    PlainView,
     Publication,
-    ReadModel,
     Refreshing,
     Seen,
     TableRecord,
@@ -283,17 +282,6 @@ class Catalog:
             connection.execute(delete(t.intents).where(t.intents.c.source == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
 
-    def put_plain(self, view: PlainView, known: PlainView | None) -> None:
-        """Add a plain view, or put it in the place of the one that is ``known``."""
-        with self.transaction(writes=True) as connection:
-            if read_world(connection).plain.get(view.key) != known:
-                raise BusyError(f"view {view.name!r} was changed by another process in this moment. Try again.")
-            put_plain(connection, view, or_replace=known is not None)
-
-    def drop_plain(self, key: str) -> None:
-        with self.transaction(writes=True) as connection:
-            connection.execute(delete(t.plain_views).where(t.plain_views.c.key == key))
-
     def set_policy(self, view: ViewRecord, policy: Policy) -> None:
         """Change the policy of just this view, not of one that has replaced it meanwhile."""
         with self.transaction(writes=True) as connection:
@@ -441,11 +429,6 @@ def read_world(connection: Connection) -> World:
     same = (t.watermarks.c.relation == last.c.relation) & (t.watermarks.c.epoch == last.c.epoch)
     marks = connection.execute(select(t.watermarks).join(last, same)).mappings()
     watermarks = {row["relation"]: Mark(row["value"], Seen(**row["seen"]) if row["seen"] else None) for row in marks}
-    plain = {
-        row["key"]: PlainView(**{**row, "columns": tuple(tuple(c) for c in row["columns"])})
-        for row in connection.execute(select(t.plain_views).order_by(t.plain_views.c.created_at)).mappings()
-    }
-    models = {row["key"]: ReadModel.of(**row) for row in connection.execute(select(t.read_models)).mappings()}
     return World(
         tables=tables,
         views=views,
@@ -455,8 +438,7 @@ def read_world(connection: Connection) -> World:
         settings=settings,
         watermarks=watermarks,
         states=read_states(connection),
-        plain=plain,
-        models=models,
+        **read_models(connection),
         **read_intents(connection),
     )
 

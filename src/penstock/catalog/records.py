@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.models import PlainView, ReadModel
 from penstock.catalog.states import ViewState
 from penstock.errors import AlreadyExistsError, NotFoundError, NotSupportedError, nearest
 from penstock.graph import Dag
 from penstock.sql.names import OWN
 from penstock.sql.statements import USUAL, Options, Watermark
 from penstock.sql.triggers import Trigger
-from penstock.vocabulary import Action, PartKind, Policy, Reason, Status, Strategy, When
+from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
 
 LATE = "_late"
 """Behind the name of a view: the rows that came too late for it."""
@@ -147,61 +148,6 @@ class ViewRecord:
     @property
     def refreshes_itself(self) -> bool:
         return self.options.lag is not None or self.trigger.when not in (When.MANUAL, When.IMMEDIATE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlainView:
-    """A query with a name, written out wherever it is read. Nothing of it is stored."""
-
-    key: str
-    name: str
-    query: str
-    columns: tuple[tuple[str, str], ...]
-    """Name and Spark type of each."""
-    created_at: datetime
-    comment: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Those that it was made under, as far as they are not the usual ones."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """What a place of a document is made of, and for an array of a group what its elements are matched by."""
-
-    path: str
-    kind: PartKind
-    source: str | None = None
-    """The read model or view that a nested document comes from."""
-    match_key: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadModel:
-    """A view with a key and a JSON document: ``tv_<entity>`` is maintained, ``v_<entity>`` is its query."""
-
-    key: str
-    entity: str
-    plain_view: str
-    primary: str
-    """The column that is its key."""
-    lineage: tuple[str, ...] = ()
-    """The columns ``fk_*``."""
-    filters: tuple[str, ...] = ()
-    """``id`` and the columns ``*_id``."""
-    parts: tuple[Part, ...] = ()
-
-    def details(self) -> dict[str, Any]:
-        """What is kept as JSON."""
-        told = asdict(self)
-        return {name: told[name] for name in ("primary", "lineage", "filters", "parts")}
-
-    @classmethod
-    def of(cls, key: str, entity: str, plain_view: str, details: Mapping[str, Any]) -> ReadModel:
-        parts = tuple(Part(**{**part, "kind": PartKind.recorded(part["kind"])}) for part in details["parts"])
-        return cls(
-            key=key, entity=entity, plain_view=plain_view, primary=details["primary"],
-            lineage=tuple(details["lineage"]), filters=tuple(details["filters"]), parts=parts,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -384,7 +330,7 @@ class World:
             )
         if key in self.plain:
             raise NotFoundError(
-                f"{name!r} is a plain view, not a materialized view: it has nothing to refresh, and goes with DROP VIEW."
+                f"{name!r} is a plain view, not a materialized view: it needs no refresh. It goes with DROP VIEW."
             )
         if key not in self.views:
             names = [view.name for view in self.views.values()]

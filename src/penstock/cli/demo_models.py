@@ -1,4 +1,4 @@
-"""``demo read-models``: a company is renamed, and every document that it is in is right; before and after side by side."""
+"""``demo read-models``: a company is renamed, and every document with it is right; before and after side by side."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.text import Text
 from penstock.bench import blog
 from penstock.cli.output import cell, out, plain_table, print_table
 from penstock.errors import InternalError
+from penstock.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from penstock.cli.progress import Progress
@@ -89,7 +90,7 @@ class ModelsDemo:
     def _check(self) -> None:
         """Every model equals its query, run from scratch."""
         _, found = self._timed("checking", lambda: self.database.verify(*blog.MODELS))
-        wrong = [one.view for one in found if one.outcome != "EQUAL"]
+        wrong = [one.view for one in found if one.outcome != Outcome.EQUAL]
         if wrong:
             raise InternalError(f"{', '.join(wrong)}: documents differ from their query. Please report this.")
         _say("\nChecked: each model equals its query, document by document.", "green")

@@ -25,7 +25,8 @@ def model_of(world: World, view: ViewRecord, settings: Mapping[str, str]) -> tup
     types = {name.lower(): (name, kind) for name, kind, _ in view.columns}
     check_columns(view.name, types, documents_of(view))
     model = ReadModel(
-        key=view.key, entity=entity, plain_view=f"{VIEW}{entity}".lower(), primary=types[f"{PRIMARY}{entity}".lower()][0],
+        key=view.key, entity=entity, plain_view=f"{VIEW}{entity}".lower(),
+        primary=types[f"{PRIMARY}{entity}".lower()][0],
         lineage=tuple(name for low, (name, _) in types.items() if low.startswith(LINEAGE)),
         filters=tuple(name for low, (name, _) in types.items() if low == "id" or low.endswith("_id")),
         parts=tuple(_parts(world, view)),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from penstock.catalog import PlainView, World
+from penstock.catalog.plain_views import PlainRecords
 from penstock.engine.definition import analyse, relation_schema, statement_of
 from penstock.engine.relations import read_keys
 from penstock.engine.views import Views
@@ -34,7 +35,7 @@ class PlainViews:
         amended = replace(world, plain={**world.plain, made.key: made})
         for key in readers:
             self._check_reader(amended, key, made)
-        self._work.catalog.put_plain(made, known)
+        PlainRecords(self._work.catalog).put(made, known)
         for key in readers:
             self._views.create(replace(statement_of(world, world.views[key]), cascade=True))
         return [world.views[key].name for key in readers]
@@ -73,7 +74,7 @@ class PlainViews:
             ) from None
         if [name for name, *_ in found.columns] != [name for name, *_ in reader.columns]:
             raise DependencyError(
-                f"view {view.name!r} cannot be replaced: {reader.name!r} reads it, and would no longer have the columns "
+                f"view {view.name!r} cannot be replaced: {reader.name!r} reads it, and would not have the columns "
                 f"{', '.join(name for name, *_ in reader.columns)}. Drop or replace {reader.name!r} first."
             )
 
@@ -91,7 +92,7 @@ class PlainViews:
                 f"It goes with that: DROP TABLE {model.name}."
             )
         _check_unread(world, key)
-        self._work.catalog.drop_plain(key)
+        PlainRecords(self._work.catalog).drop(key)
         return True
 
 

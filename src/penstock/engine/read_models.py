@@ -1,4 +1,4 @@
-"""Read models: ``CREATE TABLE tv_<entity> AS SELECT`` makes a view with a key and a JSON document, and its plain view."""
+"""Read models: ``CREATE TABLE tv_<entity> AS SELECT`` makes a view with a key and a document, and its plain view."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ReadModels:
         primary = f"{PRIMARY}{entity_of(statement.name)}"
         return self._views.create(
             CreateView(
-                statement.text, name=statement.name, query=query, key=primary, trigger=Trigger(when=When.ON_COMMIT), soonest=True,
-                placement=Placement(cluster=(primary,)),
+                statement.text, name=statement.name, query=query, key=primary, soonest=True,
+                trigger=Trigger(when=When.ON_COMMIT), placement=Placement(cluster=(primary,)),
             )
         )  # fmt: skip
 

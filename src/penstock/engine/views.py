@@ -324,8 +324,8 @@ class Views:
             names = ", ".join(repr(world.views[r].name) for r in direct)
             kind, word = ("read model", "TABLE") if key in world.models else ("view", "MATERIALIZED VIEW")
             raise DependencyError(
-                f"{kind} {world.views[key].name!r} cannot be dropped: {names} {'reads' if len(direct) == 1 else 'read'} "
-                f"it. Use DROP {word} .. CASCADE."
+                f"{kind} {world.views[key].name!r} cannot be dropped: {names} "
+                f"{'reads' if len(direct) == 1 else 'read'} it. Use DROP {word} .. CASCADE."
             )
         dropped = [key, *readers]
         check_unread(world, dropped, f"DROP {world.views[key].name}")

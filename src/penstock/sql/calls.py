@@ -15,7 +15,7 @@ CALL, PLACE = "call", "place"
 _AROUND = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Call:
     """``name(argument, ..)`` and, up to ``stop``, the FILTER and the like behind it."""
 
@@ -79,7 +79,9 @@ def _call(tokens: list[Token]) -> Call:
             condition = tokens[i + 3].start, tokens[end - 1].end + 1  # behind WHERE
             break
     keys = () if ordering is None else _keys(tokens, ordering, closing, commas)
-    return Call(tokens[0].start, tokens[-1].end + 1, arguments, condition, keys)
+    return Call(
+        start=tokens[0].start, stop=tokens[-1].end + 1, arguments=arguments, condition=condition, keys=keys
+    )  # fmt: skip
 
 
 _DIRECTIONS = ("ASC", "DESC", "NULLS", "FIRST", "LAST")

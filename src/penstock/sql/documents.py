@@ -25,7 +25,7 @@ class JsonText(exp.Expression, exp.Func):
 
     @property
     def spelled(self) -> exp.Expr:
-        """The same in functions that Spark has: TO_JSON knows arrays and structs, so the value is put into an array."""
+        """The same in functions that Spark has: TO_JSON takes arrays and structs, so it is put into an array."""
         pairs = [exp.Literal.string(part) for pair in _OPTIONS.items() for part in pair]
         listed = exp.Anonymous(this="ARRAY", expressions=[self.this.copy()])
         text = exp.Anonymous(this="TO_JSON", expressions=[listed, exp.Anonymous(this="MAP", expressions=pairs)])
@@ -44,7 +44,7 @@ class JsonAgg(exp.Expression, exp.AggFunc):
 
 
 class JsonOrder(JsonAgg):
-    """What is kept beside the joined texts of a group, so that one of them is found again: see ``frames.arrow.elements``.
+    """What is kept beside the joined texts of a group, so that one is found again: see ``frames.arrow.elements``.
 
     Spark keeps nothing. A group without it is aggregated again, by the driver, which then keeps it.
     """

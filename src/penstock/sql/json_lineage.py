@@ -82,18 +82,14 @@ class _Lineage:
 
     def _of_source(self, source: exp.Expr) -> dict[str, bool]:
         """The columns of a relation in FROM; of one that is stored nothing is known."""
-        query: exp.Expr | None = None
-        if isinstance(source, exp.Table):
-            cte = _cte(source)
-            query = None if cte is None else cte.this
-        elif isinstance(source, exp.Subquery | exp.Lateral):
-            cte, query = source, source.this
+        named: exp.Expr | None = _cte(source) if isinstance(source, exp.Table) else source
+        query = named.this if isinstance(named, exp.CTE | exp.Subquery | exp.Lateral) else None
         while isinstance(query, exp.Subquery):
             query = query.this
-        if not isinstance(query, exp.Query) or cte is None:
+        if not isinstance(query, exp.Query) or named is None:
             return {}
         found = self.outputs(query)
-        names = cte.args["alias"].columns if cte.args.get("alias") is not None else []
+        names = named.args["alias"].columns if named.args.get("alias") is not None else []
         if len(names) == len(found):
             return {name.name.lower(): is_json for name, (_, is_json) in zip(names, found, strict=True)}
         return dict(found)

@@ -1,4 +1,4 @@
-"""Read models: one row through four levels of documents, one company in thousands of them, one element of a large array.
+"""Read models: one row through four levels of documents, one company in thousands of them, one of a large array.
 
 Refreshes are measured with ``REFRESH MANUAL``, so that the change of the tables is not in them; then what a user waits
 for: from the statement until all documents are right, and reading one of them by its key.

@@ -140,7 +140,8 @@ class Elements:
     def _spliced(self, gone: list[int], come: list[tuple[int, Element]], rows: int) -> tuple[bytes, bytes, int]:
         count = len(self._lengths)
         cuts = sorted({0, count, *gone, *(place + 1 for place in gone), *(place for place, _ in come)})
-        removed, pieces, order, at = set(gone), [], list[Numbers](), 0
+        removed, order, at = set(gone), list[Numbers](), 0
+        pieces: list[bytes | memoryview] = []
         new = list(come)
         for start, stop in zip(cuts, [*cuts[1:], count], strict=True):
             while at < len(new) and new[at][0] == start:
