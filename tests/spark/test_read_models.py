@@ -24,15 +24,17 @@ TABLES = [
     "INSERT INTO tb_post VALUES (7, 'p7', 1, 'Hello'), (8, 'p8', 2, 'World'), (9, 'p9', 1, NULL)",
 ]
 MODELS = [
-    "CREATE TABLE tv_company AS SELECT pk_company, id, jsonb_build_object('id', id, 'name', name) AS data FROM tb_company;",
+    "CREATE TABLE tv_company AS SELECT pk_company, id, jsonb_build_object('id', id, 'name', name) AS data "
+    "FROM tb_company;",
     """CREATE TABLE tv_user AS SELECT u.pk_user, u.id, u.fk_company, c.id AS company_id,
        jsonb_build_object('id', u.id, 'name', u.name, 'company', v_company.data) AS data
-  FROM tb_user u JOIN tb_company c ON c.pk_company = u.fk_company JOIN v_company ON v_company.pk_company = u.fk_company;""",
+  FROM tb_user u JOIN tb_company c ON c.pk_company = u.fk_company
+  JOIN v_company ON v_company.pk_company = u.fk_company;""",
     """CREATE TABLE tv_post AS SELECT p.pk_post, p.id, p.fk_user, u.id AS user_id,
        jsonb_build_object('id', p.id, 'title', p.title, 'author', v_user.data) AS data
   FROM tb_post p JOIN tb_user u ON u.pk_user = p.fk_user JOIN v_user ON v_user.pk_user = p.fk_user;""",
-    "CREATE TABLE tv_feed AS SELECT 1 AS pk_feed, jsonb_build_object('posts', jsonb_agg(v_post.data ORDER BY v_post.id)) "
-    "AS data FROM v_post;",
+    "CREATE TABLE tv_feed AS SELECT 1 AS pk_feed, "
+    "jsonb_build_object('posts', jsonb_agg(v_post.data ORDER BY v_post.id)) AS data FROM v_post;",
 ]  # fmt: skip
 LEVELS = ("tv_company", "tv_user", "tv_post", "tv_feed")
 
@@ -126,7 +128,7 @@ BAD = {
     "SELECT id, jsonb_build_object('a', id) AS data FROM tb_user": "no key.*'pk_bad'",
     "SELECT pk_user AS pk_bad, id FROM tb_user": "no document.*'data'",
     "SELECT pk_user AS pk_bad, name AS data FROM tb_user": "'data' .string. is not JSON",
-    "SELECT pk_user AS pk_bad, id AS fk_x, jsonb_build_object('a', id) AS data FROM tb_user": "'fk_x' is string.*whole number",
+    "SELECT pk_user AS pk_bad, id AS fk_x, jsonb_build_object('a', id) AS data FROM tb_user": "'fk_x' is string",
     "SELECT pk_user AS pk_bad, jsonb_build_object('a', v_bad.data) AS data FROM tb_user JOIN v_bad": "cycle",
     "SELECT 1 AS pk_bad, jsonb_build_object('a', 1) AS data": "reads no table",
     "SELECT pk_user AS pk_bad, jsonb_build_object('a', nope) AS data FROM tb_user": "nope",
@@ -134,8 +136,8 @@ BAD = {
     "SELECT pk_user AS pk_bad, jsonb_build_object('a') AS data FROM tb_user": "one is missing",
     "SELECT pk_user AS pk_bad, jsonb_build_object('a', 1, 'a', 2) AS data FROM tb_user": "'a' twice",
     "SELECT pk_user AS pk_bad, jsonb_build_object(name, 1) AS data FROM tb_user": "texts in quotes",
-    "SELECT pk_user AS pk_bad, jsonb_build_object('a', INTERVAL 1 DAY * pk_user) AS data FROM tb_user": "no JSON form",
-    "SELECT array(pk_user) AS pk_bad, jsonb_build_object('a', 1) AS data FROM tb_user": "key is a whole number or a text",
+    "SELECT pk_user AS pk_bad, jsonb_build_object('a', INTERVAL 1 DAY * pk_user) AS data FROM tb_user": "no JSON",
+    "SELECT array(pk_user) AS pk_bad, jsonb_build_object('a', 1) AS data FROM tb_user": "a whole number or a text",
 }  # fmt: skip
 
 
@@ -195,7 +197,7 @@ def test_every_type_has_its_text_and_numbers_are_exact(db: penstock.Database) ->
         "'at', at, 'local', local, 'yes', yes, 'l', l, 'st', st, 'm', m, 'y', y, 'none', NULL, 'deep', "
         "jsonb_build_array(jsonb_build_object(), jsonb_build_array(s, b))) AS data FROM t"
     )
-    assert_fresh(db, "tv_all", action="FULL")
+    assert_fresh(db, "tv_all")
     one, two = db.find("tv_all")
     assert one["data"] == {
         "b": 9007199254740993, "d": Decimal("0.000000001"), "x": Decimal("0.1"), "s": 'é "q" \\ \n 😀',

@@ -34,9 +34,11 @@ from penstock.plan.lateness import Lateness
 from penstock.sql import emission
 from penstock.sql.clauses import trigger_of
 from penstock.sql.event_time import times_of_windows, uses_our_windows
+from penstock.sql.json_functions import uses_json
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.placement import SHORT_GROUPS
 from penstock.storage.reader import schema_of
 from penstock.vocabulary import Policy, Reason
 
@@ -79,6 +81,8 @@ def define(
             f"view {statement.name!r}: ALLOW LATENESS needs a view that is maintained incrementally, and this one is "
             f"not: {problem.construct} ({problem.code})."
         )
+    if statement.key is not None:
+        placement = replace(placement, properties=(*placement.properties, (SHORT_GROUPS, "true")))
     nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
     if statement.key is not None:
         nodes = (*nodes[:-1], _stamped(nodes[-1], statement.key))
@@ -200,6 +204,8 @@ def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) 
         return run_query(spark, query, frames, of_view=True).schema
     except QueryError:
         if spark_text(query, limits=False) == whole(query) or uses_our_windows(parse_written(query)):
+            raise
+        if uses_json(parse_written(query)):
             raise
         run_query(spark, query, frames, as_written=True)  # the user's own mistake is told in the user's own words
         raise DefinitionError(

@@ -9,23 +9,27 @@ from functools import reduce
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.catalog import ViewRecord, World
 from penstock.engine.naming import DATA, STAMP
-from penstock.engine.read_models import check_model
+from penstock.engine.writing_out import check_model
 from penstock.errors import DefinitionError, NotFoundError, nearest
-from penstock.frames.keys import Place, Sought
+from penstock.frames.frame import NotHere
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.delta_log import Snapshot, snapshot_of
-from penstock.storage.lookup import look_up
 from penstock.storage.pinned import Pinned
+from penstock.storage.point_lookup import Places, equal
 from penstock.storage.reader import schema_of
 from penstock.storage.skipping import files_near
 
 Row = dict[str, Any]
+
+_READ_AT_ONCE = 100
+"""Rows that are read whole, and looked at then; of more, first what they are told and sorted by."""
 
 
 def find_rows(spark: SparkOnDemand, world: World, name: str, wanted: Mapping[str, Any], limit: int | None) -> list[Row]:
@@ -40,8 +44,9 @@ def find_rows(spark: SparkOnDemand, world: World, name: str, wanted: Mapping[str
     names = [shown for shown, _, _ in view.columns]
     asked = {_column(view, each): value for each, value in wanted.items()}
     keys = _keys(snapshot, view, asked)
-    found = _looked_up(snapshot, [*names, STAMP], keys)
-    if found is None:
+    try:
+        found = _looked_up(snapshot, [*names, STAMP], keys, primary, limit)
+    except (NotHere, OSError, pa.ArrowException):
         found = _read(spark, snapshot, [*names, STAMP], keys)
     first = found.take(pc.sort_indices(found, [(primary, "ascending")]))
     return [_parsed(row) for row in first.slice(0, limit).to_pylist()]
@@ -94,14 +99,29 @@ def _wrong(view: ViewRecord, name: str, value: Any, kind: pa.DataType) -> Defini
     return DefinitionError(f"column {name!r} of {view.name!r} holds {kind}, and {value!r} is none.")
 
 
-def _looked_up(snapshot: Snapshot, columns: list[str], keys: pa.Table) -> pa.Table | None:
+def _looked_up(snapshot: Snapshot, columns: list[str], keys: pa.Table, primary: str, limit: int | None) -> pa.Table:
+    """The rows with these keys, found by that column which tells most; raises ``NotHere`` if all must be read."""
     if not keys.num_columns or any(keys.column(name).null_count for name in keys.column_names):
-        return None
+        raise NotHere
+    told = min(keys.column_names, key=lambda name: (name != primary, name.lower() != "id"))
+    if not _is_simple(keys.schema.field(told).type):
+        raise NotHere
     files = files_near(snapshot, keys, {name: name for name in keys.column_names})
-    sought = Sought(keys, {name: Place(name) for name in keys.column_names})
-    if not files:
-        return to_arrow_schema(schema_of(snapshot), timezone="UTC").empty_table().select(columns)
-    return look_up(snapshot, columns, sought, files, least=1)
+    places = Places(snapshot, told, keys.column(told)[0].as_py(), files)
+    if places.count <= _READ_AT_ONCE:
+        rows = places.read(columns)
+        return rows.take(pa.array(np.flatnonzero(equal(rows, keys))))
+    narrow = places.read(list(dict.fromkeys([*keys.column_names, primary])))
+    kept = np.flatnonzero(equal(narrow, keys))
+    if limit is not None and len(kept) > limit:
+        order = pc.sort_indices(narrow.column(primary).take(pa.array(kept))).to_numpy()
+        kept = kept[order[:limit]]
+    return places.only(kept).read(columns)
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    """Whether equal values have the same hash in Python, and others mostly not."""
+    return pa.types.is_integer(kind) or pa.types.is_string(kind)
 
 
 def _read(spark: SparkOnDemand, snapshot: Snapshot, columns: list[str], keys: pa.Table) -> pa.Table:

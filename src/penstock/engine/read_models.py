@@ -15,7 +15,7 @@ from penstock.engine.report import Report
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_definition
-from penstock.errors import AlreadyExistsError, DefinitionError, NotFoundError
+from penstock.errors import AlreadyExistsError, DefinitionError
 from penstock.frames.settings import own
 from penstock.sql.dialect import SparkSql
 from penstock.sql.documents import JsonAgg, JsonText
@@ -134,12 +134,3 @@ def _is_wanted(world: World, statement: CreateTable) -> bool:
                     f"{kind}. Drop that, or choose another name."
                 )
     return True
-
-
-def check_model(world: World, name: str) -> str:
-    """The key of a read model."""
-    key = world.resolve(name)
-    if key not in world.models:
-        kind = "table" if key in world.tables else "materialized view"
-        raise NotFoundError(f"{name!r} is a {kind}, not a read model. SHOW READ MODELS lists those.")
-    return key

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from penstock.catalog import ViewRecord, World
 from penstock.engine.naming import STAMP
-from penstock.errors import DefinitionError, DependencyError, SqlError
+from penstock.errors import DefinitionError, DependencyError, NotFoundError, SqlError
 from penstock.frames.settings import Settings
 from penstock.graph import Dag
 from penstock.sql.dialect import quoted
@@ -168,3 +168,12 @@ def _check_settings(world: World, text: str, settings: Settings, name: str) -> N
                 f"view {name!r} cannot read {view.name!r}: that was created under another {unlike[0][0]}. "
                 f"Set it to the same, or run CREATE OR REPLACE VIEW {view.name} again in this session."
             )
+
+
+def check_model(world: World, name: str) -> str:
+    """The key of a read model."""
+    key = world.resolve(name)
+    if key not in world.models:
+        kind = "table" if key in world.tables else "materialized view"
+        raise NotFoundError(f"{name!r} is a {kind}, not a read model. SHOW READ MODELS lists those.")
+    return key

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from penstock.frames.arrow.documents import json_texts
+from penstock.frames.arrow.expressions.json_values import json_texts
 from penstock.frames.arrow.expressions.texts import text
 from penstock.frames.arrow.expressions.types import DIGITS, Value
 from penstock.frames.arrow.expressions.values import Rows, column, each, few, rule, spread
