@@ -1,5 +1,7 @@
 """Penstock keeps SQL materialized views fresh on Apache Spark and Delta Lake by work in proportion to what changed."""
 
+import logging
+
 from penstock.database import Database, Done, connect
 from penstock.errors import (
     AlreadyExistsError,
@@ -21,6 +23,8 @@ from penstock.errors import (
     SqlError,
     WarehouseError,
 )
+
+logging.getLogger("penstock").addHandler(logging.NullHandler())  # quiet, unless a program wants to hear
 
 __version__ = "0.1.0"
 

@@ -13,8 +13,9 @@ from penstock.catalog.connection import refusal
 from penstock.engine.callbacks import Callbacks, Committed
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
+from penstock.lineage import Lineage, wanted
 from penstock.storage.locations import local_path
-from penstock.telling import Telling
+from penstock.telling import Telling, log_refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +57,7 @@ class Warehouse:
         self.catalog.alerted = self.alerting
         self.transaction: Transaction | None = None
         """What BEGIN has begun."""
+        self._lineage: Lineage | None = None
         self._given_spark = spark
 
     def check_open(self, *, to_change: bool = False) -> None:
@@ -80,7 +82,12 @@ class Warehouse:
     def engine(self) -> Engine:
         from penstock.engine.engine import Engine
 
-        return Engine(self.path, self.spark, self.catalog, self.progress)
+        engine = Engine(self.path, self.spark, self.catalog, self.progress)
+        engine.refreshing.add(log_refresh)
+        if wanted():
+            self._lineage = Lineage(self.path)
+            engine.refreshing.add(self._lineage)
+        return engine
 
     @cached_property
     def tables(self) -> SourceTables:
@@ -102,4 +109,6 @@ class Warehouse:
         if "_spark" in self.__dict__:  # somebody has asked for it
             self._spark.close()
         self.alerting.close()
+        if self._lineage is not None:
+            self._lineage.close()
         self.catalog.close()

@@ -51,6 +51,7 @@ from penstock.storage.log_writer import held_log
 from penstock.storage.patch import Patch, TableChange, plan_patch
 from penstock.storage.pinned import Pinned
 from penstock.storage.row_change import RowChange, commit
+from penstock.storage.runs import Run
 from penstock.storage.strategy import weighed
 from penstock.storage.view_table import create_table
 
@@ -85,8 +86,10 @@ def test_the_picture_fits_and_every_file_stands_for_itself() -> None:
         "answering.py",
         "database.py",
         "errors.py",
+        "logs.py",
         "points.py",
         "running.py",
+        "telling.py",
         "vocabulary.py",
         "warehouse.py",
     }
@@ -142,7 +145,7 @@ def there(table: str) -> pa.Table:
 def applied(table: Snapshot, rows: Frame, keys: Sequence[str] | None, places: Any = None) -> Applied:
     inserted, deleted = totals(rows)
     change = TableChange(rows=rows, inserted=inserted, deleted=deleted, keys=keys, local=rows.rows(), places=places)
-    return apply_change(NO_SPARK, table, change, node="toy", run="run")
+    return apply_change(NO_SPARK, table, change, node="toy", run=Run("run"))
 
 
 def appended(table: Snapshot, rows: pa.Table) -> int:

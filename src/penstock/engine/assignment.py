@@ -15,11 +15,7 @@ from pyspark.sql.types import DataType, StructField
 from sqlglot import exp
 
 from penstock.engine.seen import Scope, Seen, is_default, parsed, resolved
-from penstock.frames.arrow.expressions import Rows, computed
-from penstock.frames.arrow.expressions.types import cast as converted
-from penstock.frames.arrow.expressions.types import widest_of
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.arrow.tables import spark_name
 from penstock.frames.frame import NotHere
 from penstock.frames.names import LOCATED
 from penstock.sql.trees import Named, cast, column
@@ -138,27 +134,3 @@ def goes_into(own: str, kind: DataType) -> bool:
     """Whether values of a type go into a column without a word."""
     wanted = kind.simpleString()
     return own == wanted or own.partition("(")[0] in _TAKEN.get(wanted.partition("(")[0], ())
-
-
-def written_table(seen: Seen, rows: Sequence[Sequence[exp.Expr]], prefix: str) -> ArrowFrame:
-    """Rows that are written down, with numbered columns, if each column has values of one kind."""
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
-        raise NotHere("rows of different lengths")
-    one = Rows({}, 1, seen.settings)
-    found = {}
-    for place, values in enumerate(zip(*rows, strict=True)):
-        if any(value.find(exp.Column, exp.Query, exp.Placeholder, exp.Parameter) for value in values):
-            raise NotHere("values that are not just written down")
-        found[f"{prefix}{place}"] = _of_one_kind([computed(value, one) for value in values])
-    return ArrowFrame.of(seen.spark, pa.table(found))
-
-
-def _of_one_kind(values: Sequence[pa.Array]) -> pa.Array:
-    """Values below one another: of one type, beside NULLs, or whole numbers."""
-    kinds = {value.type for value in values if not pa.types.is_null(value.type)}
-    if len(kinds) > 1 and not all(map(pa.types.is_integer, kinds)):
-        raise NotHere(f"values of types {', '.join(sorted(map(spark_name, kinds)))} in one column")
-    if not kinds:
-        raise NotHere("a column of nothing but NULL")
-    kind = widest_of(list(kinds))
-    return pa.concat_arrays([converted(value, kind) for value in values])

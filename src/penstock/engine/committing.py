@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from penstock.catalog import Fence, Intent, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
 from penstock.catalog.transactions import Intents
+from penstock.engine.events import Telling
 from penstock.engine.immediate import check_immediate, immediate_readers
 from penstock.engine.reading import pin
 from penstock.engine.replanning import Renewal, Replanning
@@ -39,10 +40,11 @@ from penstock.engine.workplace import (
     with_upstream,
 )
 from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError
-from penstock.storage.branch import RUN, undo
+from penstock.storage.branch import same_rows, undo
 from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import TableGone, VersionTaken, put, said
+from penstock.storage.runs import RUN
 from penstock.vocabulary import Reason, Status, When
 
 _CHECKPOINT_EVERY = 100
@@ -123,7 +125,7 @@ class Committing:
 class _Commit:
     """One attempt."""
 
-    def __init__(self, work: Workplace, writes: Mapping[str, Write], doing: str, becoming: str | None):
+    def __init__(self, work: Workplace, writes: dict[str, Write], doing: str, becoming: str | None):
         self._work = work
         self._writes = writes
         self._doing = doing
@@ -153,7 +155,7 @@ class _Commit:
             (world,) = worlds
             if not intents:
                 self._check_tables(world)
-                undo_left(self._work, world, self._writes, leases.fence)
+                self._follow_undone(undo_left(self._work, world, self._writes, leases.fence))
                 raise Outdated
             try:
                 report, renewed = self._commit(world, followers, leases)
@@ -199,6 +201,14 @@ class _Commit:
                     "began. Nothing has changed."
                 )
 
+    def _follow_undone(self, undone: Mapping[str, int]) -> None:
+        """What was undone is as it was before: a write that was computed from that holds for what is there now."""
+        for key, version in undone.items():
+            write = self._writes[key]
+            now = snapshot_of(write.table.path, version)
+            if same_rows(now, write.base):
+                self._writes[key] = replace(write, base=now)
+
     @staticmethod
     def _is_there(world: World, write: Write) -> bool:
         known = world.tables.get(write.table.key)
@@ -241,8 +251,11 @@ class _Commit:
         request = Request(
             nodes=with_upstream(renewal.world, scope), renewed=renewal.reasons, failing=renewal.failing_nodes()
         )
-        with self._work.claimed(world, renewal.definitions.values()) as claimed:
-            result = self._work.run(claimed.world(renewal.world), sources, leases, request)
+        with (
+            self._work.claimed(world, renewal.definitions.values()) as claimed,
+            Telling(self._work.refreshing) as told,
+        ):
+            result = self._work.run(claimed.world(renewal.world), sources, leases, request, told)
             reports = [r for r in view_reports(renewal.world, result) if r.name.lower() in scope]
             self._check(world, reports)
             known = world.nodes.keys() | {node.name for d in claimed.definitions for node in d.nodes}
@@ -254,6 +267,7 @@ class _Commit:
             report = Report(reports, catalog.publish(publication, leases.fence))
             if publication.last:
                 leases.given_back()
+            told.ended(reports, report.epoch, publication, claimed.world(renewal.world))
             return report
 
     def _check(self, world: World, reports: Sequence[ViewReport]) -> None:
@@ -283,21 +297,23 @@ class _Commit:
         return Intents(self._work.catalog).all().get(intent.source) == intent
 
 
-def undo_left(work: Workplace, world: World, tables: Iterable[str], fence: Fence) -> bool:
-    """Undo what others have left in tables that are leased here: they have died, or lost their leases."""
-    left = [world.intents[key] for key in tables if key in world.intents]
-    undo_intents(work, world, left, fence)
-    return bool(left)
+def undo_left(work: Workplace, world: World, tables: Iterable[str], fence: Fence) -> Mapping[str, int]:
+    """Undo what others have left in tables that are leased here: they have died, or lost their leases.
+
+    Gives the versions of these tables from which on that is so.
+    """
+    return undo_intents(work, world, [world.intents[key] for key in tables if key in world.intents], fence)
 
 
 def undo_intents(
     work: Workplace, world: World, intents: Sequence[Intent], fence: Fence, *, sealing: bool = True
-) -> None:
+) -> Mapping[str, int]:
     """``sealing``: whoever had these intents may only be paused, and is not to commit when it goes on."""
     there = [intent for intent in intents if intent.source in world.tables]
     versions = {intent.source: _undone(world.tables[intent.source].path, intent, sealing) for intent in there}
     if versions:
         Intents(work.catalog).close(versions, fence)
+    return versions
 
 
 def _undone(path: str, intent: Intent, sealing: bool) -> int:

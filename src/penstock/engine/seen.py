@@ -23,7 +23,7 @@ from penstock.frames.keys import Sought
 from penstock.frames.settings import Settings
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.dialect import SparkSql
-from penstock.storage.delta_log import Snapshot, snapshot_of
+from penstock.storage.delta_log import Snapshot, newest
 from penstock.storage.lookup import look_up
 from penstock.storage.parquet import read_rows, table_frame
 from penstock.storage.reader import found_frame, schema_of
@@ -40,7 +40,7 @@ class Seen:
     at: Mapping[str, Snapshot]
 
     def table(self, table: TableRecord) -> Snapshot:
-        return self.at.get(table.key) or snapshot_of(table.path)
+        return self.at.get(table.key) or newest(table.path)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.catalog import TableRecord
-from penstock.engine.assignment import Target, check_goes_into
+from penstock.engine.assignment import Target
 from penstock.engine.query_here import read_query
 from penstock.engine.seen import Scope, Seen, is_default, only
+from penstock.engine.written_values import written_columns
 from penstock.frames import limits
-from penstock.frames.arrow.expressions import Rows, computed
 from penstock.frames.arrow.frame import ArrowFrame
-from penstock.frames.arrow.tables import spark_name
 from penstock.frames.frame import NotHere
-from penstock.sql.trees import cast, column
+from penstock.sql.trees import column
 from penstock.storage.row_change import RowChange
 
 
@@ -58,45 +57,9 @@ def _written(target: Target, values: exp.Values, names: Sequence[str] | None, se
         raise NotHere("columns that the table does not have, or twice")
     if any(len(row) != len(wanted) for row in rows):
         raise NotHere("rows of another length than the columns")
-    places = {name: place for place, name in enumerate(wanted)}
-    one = Rows({}, 1, seen.settings)
-    found = {}
-    for name, field in target.fields.items():
-        given = [row[places[name]] if name in places else target.default(name) for row in rows]
-        given = [target.default(name) if is_default(value) else value for value in given]
-        found[field.name] = _values(given, name, target, one)
-    return target.checked(ArrowFrame.of(seen.spark, pa.table(found)))
-
-
-def _values(given: Sequence[exp.Expr], name: str, target: Target, one: Rows) -> pa.Array:
-    """Values in the type of a column, if each of them goes there without a word."""
-    field = target.fields[name]
-    kind = field.dataType.simpleString()
-    made, kinds = [], set()
-    for value in given:
-        if value.find(exp.Column, exp.Query, exp.Placeholder, exp.Parameter):
-            raise NotHere("values that are not just written down")
-        if not isinstance(value.unnest(), exp.Null):
-            own = computed(value, one).type
-            check_goes_into(spark_name(own), field)
-            kinds.add(own)
-        made.append(computed(cast(value, kind), one))
-    _check_common(kinds)
-    return pa.concat_arrays(made)
-
-
-def _check_common(kinds: set[pa.DataType]) -> None:
-    """Spark gives the values of a column one type first. Whether that changes one of them, it must say itself."""
-    if len(kinds) > 1 and (
-        any(map(pa.types.is_floating, kinds)) or any(map(pa.types.is_string, kinds)) or _digits(kinds) > _MOST_DIGITS
-    ):
-        raise NotHere(f"values of types {', '.join(sorted(map(spark_name, kinds)))} in one column")
-
-
-_MOST_DIGITS = 38
-
-
-def _digits(kinds: set[pa.DataType]) -> int:
-    """How many digits it takes to hold the values of several exact types."""
-    shapes = [(k.precision, k.scale) if pa.types.is_decimal(k) else (20, 0) for k in kinds if not pa.types.is_date(k)]
-    return max((p - s for p, s in shapes), default=0) + max((s for _, s in shapes), default=0)
+    given = [[target.default(n) if is_default(v) else v for n, v in zip(wanted, row, strict=True)] for row in rows]
+    columns = written_columns(given, seen.settings)
+    frame = ArrowFrame.of(seen.spark, pa.table(columns, names=[f"v{place}" for place in range(len(columns))]))
+    nothing = {place for place, values in enumerate(columns) if pa.types.is_null(values.type)}
+    named = [exp.Null() if place in nothing else column(name) for place, name in enumerate(frame.columns)]
+    return target.written(frame, target.inserted(wanted, named, [Scope("", {name: name for name in frame.columns})]))

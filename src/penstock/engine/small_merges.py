@@ -1,6 +1,7 @@
 """MERGE of a few rows on the driver, with Delta's meaning: of several clauses, the first that a row meets is done.
 
-A row of the table that several rows of the source match is Delta's to judge, unless all that can come of it is DELETE.
+A row of the table that several rows of the source match is Delta's to judge,
+unless nothing can come of it, or only DELETE.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.catalog import TableRecord
-from penstock.engine.assignment import Target, Values, written_table
+from penstock.engine.assignment import Target, Values
 from penstock.engine.query_here import read_query
 from penstock.engine.seen import Scope, Seen, only, resolved, rows_where
 from penstock.engine.small_changes import places_of, true_rows
 from penstock.engine.sought import Wanted, comparable, conjuncts
+from penstock.engine.written_values import written_columns
 from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.arrow.groups import Numbers
@@ -57,12 +59,12 @@ class _Merge:
         pairs = self._pairs
         removing = self._clauses(matched=True, source=False)
         met = _numbers(pairs, _MINE)
+        left = self._clauses(matched=False, source=True)
         if len(np.unique(met)) < len(met):
-            if removing != [_Clause(None, None)]:
+            if removing != [_Clause(None, None)] and (removing or left):
                 raise NotHere("several rows of the source match one row of the table")
             pairs = _once(pairs)
         parts = list(_chosen(pairs, removing))
-        left = self._clauses(matched=False, source=True)
         if left:
             parts += _chosen(_without(self._mine, _MINE, met), left)
         deleted = [self._stored(rows) for rows, clause in parts if clause.values is None]
@@ -109,8 +111,9 @@ class _Merge:
         named = [part.name for part in alias.args.get("columns") or ()] if alias is not None else []
         if isinstance(using, exp.Values):
             rows = [list(row.expressions) if isinstance(row, exp.Tuple) else [row] for row in using.expressions]
-            frame = written_table(self.seen, rows, "s")
-            names = [f"col{place + 1}" for place in range(len(frame.columns))]
+            columns = written_columns(rows, self.seen.settings)
+            names = [f"col{place + 1}" for place in range(len(columns))]
+            frame = ArrowFrame.of(self.seen.spark, pa.table(columns, names=_numbered("s", names)))
         else:
             if not isinstance(using, exp.Table | exp.Subquery):
                 raise NotHere("a source that only Spark reads")

@@ -22,7 +22,7 @@ from penstock.engine.reading import Keys, Pin, Reading, at_one_moment, pin
 from penstock.engine.report import Report
 from penstock.errors import ConflictError, NotSupportedError, PenstockError
 from penstock.storage.branch import change_of, check_can_branch, make_branch, take_files
-from penstock.storage.delta_log import Snapshot, is_latest, snapshot_of
+from penstock.storage.delta_log import Snapshot, snapshot_of
 
 FOLDER = "tx"
 """Where branches lie in a warehouse."""
@@ -40,6 +40,7 @@ class Transaction:
         """``doing`` is what errors call it."""
         host, pid = identity()
         self._folder = os.path.join(warehouse, FOLDER, f"{host}-{pid}-{uuid.uuid4().hex[:12]}")
+        self._catalog = catalog
         self._committing = committing
         self._doing = doing
         self._branches: dict[str, Branch] = {}
@@ -79,8 +80,10 @@ class Transaction:
         self._check_open()
         try:
             writes = [write for branch in self._branches.values() if (write := self._write(branch)) is not None]
-            for write in writes:
-                if not is_latest(write.base):
+            world = self._catalog.world()
+            for write in writes:  # before any file is moved; what comes later, the commit finds out
+                key = write.table.key
+                if key in world.tables and pin(world, key).snapshot().version != write.base.version:
                     raise ConflictError(
                         f"table {write.table.name!r} was changed by another writer since {self._doing} began, and the "
                         "first one wins. Nothing has changed; try again."

@@ -21,8 +21,10 @@ from penstock.catalog import Catalog, Definition, HistoryRecord, Publication, Wo
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases, Patience
 from penstock.catalog.transactions import Intents
+from penstock.engine.callbacks import Callbacks
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
+from penstock.engine.events import Listeners, Telling
 from penstock.engine.mending import run_mending
 from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
@@ -76,6 +78,8 @@ class Workplace:
         self._path = path
         self.spark = spark
         self._progress = progress
+        self.refreshing: Listeners = Callbacks()
+        """Who is told of refreshes while they happen."""
 
     def session(self) -> SparkSession:
         return self.spark.session()
@@ -122,11 +126,15 @@ class Workplace:
             world = now
         raise BusyError("the tables are being written over and over. Try again.")
 
-    def run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
+    def run(
+        self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request, telling: Telling
+    ) -> Result:
         FILES.allow(file_cache(world.settings))
 
         def run(wanted: Request) -> Result:
-            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(wanted, self.tell)
+            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(
+                wanted, self.tell, lambda node: telling.working(node, world)
+            )
 
         return run_mending(world, request, run)
 

@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
-from penstock.observe.listings import estimate, phases
+from penstock.observe.epochs import in_phases
+from penstock.observe.listings import estimate
 from penstock.observe.suggestions import for_table, next_step
 from penstock.vocabulary import Action, Policy, Reason
 
@@ -59,6 +60,8 @@ class Explanation:
     nodes: tuple[NodeExplanation, ...]
     constructs: tuple[tuple[str, str], ...] = ()
     """What the query is made of, and how each is maintained."""
+    moves: str | None = None
+    """Whether it moves with its tables, or what it reads does and it does not."""
     last_refresh: str | None = None
     advice: tuple[str, ...] = ()
     """What could be done about it."""
@@ -68,6 +71,8 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"{self.view}: {self.verdict()}"]
+        if self.moves:
+            lines.append(f"  {self.moves}")
         width = max((len(construct) for construct, _ in self.constructs), default=0)
         lines += [f"  {construct:{width}}  {how}" for construct, how in self.constructs]
         for node in self.nodes:
@@ -105,7 +110,7 @@ def _jobs(count: int | None) -> str:
 
 def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a refresh cost, line by line."""
-    lines = [("spent", f"{phases(details)}{_jobs(details['jobs'])}")]
+    lines = [("spent", f"{in_phases(details['phases'])}{_jobs(details['jobs'])}")]
     moved = {"read": details["bytes_read"], "written": details["bytes_written"]}
     if any(moved.values()):
         lines.append(("moved", ", ".join(f"{size:,} bytes {how}" for how, size in moved.items() if size)))
@@ -172,9 +177,25 @@ def explain(
         reason=view.reason,
         nodes=tuple(explained),
         constructs=tuple(constructs),
+        moves=_moves(world, view),
         last_refresh=done,
         advice=_advice(world, view, last, properties or {}),
     )
+
+
+def _moves(world: World, view: ViewRecord) -> str | None:
+    """IMMEDIATE, or where what is IMMEDIATE ends."""
+    if view.immediate:
+        tables = ", ".join(sorted(world.display_name(t) for t in _tables_of(world, view)))
+        return f"REFRESH IMMEDIATE: it moves in the statement that writes {tables}"
+    above = [world.views[read].name for read in view.reads if read in world.views and world.views[read].immediate]
+    if not above:
+        return None
+    return f"REFRESH {view.trigger}: it follows later than {', '.join(above)}, which moves with its tables (IMMEDIATE)"
+
+
+def _tables_of(world: World, view: ViewRecord) -> set[str]:
+    return ({*view.reads} | world.views_graph().ancestors(view.reads)) & set(world.tables)
 
 
 def _advice(

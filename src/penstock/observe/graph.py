@@ -28,6 +28,8 @@ class GraphNode:
     """How old the view is."""
     remark: str = field(default="", compare=False)
     """How fresh the view is, in words."""
+    immediate: bool = False
+    """Whether the view moves in the statements that write its tables."""
     held_back_by: tuple[str, ...] = ()
     """Views above it that do not advance: suspended, or in error."""
 
@@ -64,7 +66,8 @@ class Graph:
         for place, reader in enumerate(node.readers):
             last = place == len(node.readers) - 1
             found = self.node(reader)
-            mark = f" [{found.remark}]" if found.failing or found.held_back_by else ""
+            mark = " [IMMEDIATE]" if found.immediate else ""
+            mark += f" [{found.remark}]" if found.failing or found.held_back_by else ""
             yield f"{indent}{'└── ' if last else '├── '}{reader}{mark}"
             yield from self._branch(found, indent + ("    " if last else "│   "))
 
@@ -80,6 +83,7 @@ def graph(catalog: Catalog) -> Graph:
                 reads=tuple(world.display_name(read) for read in dag.inputs(key)),
                 readers=tuple(world.display_name(reader) for reader in dag.readers(key)),
                 **(_freshness(known[key]) if key in known else {}),
+                immediate=key in world.views and world.views[key].immediate,
             )
             for key in dag.order()
         )

@@ -18,6 +18,7 @@ from penstock.storage.deletion_vectors import stored_at, unique_id
 from penstock.storage.delta_log import Snapshot, filesystem_of, is_elsewhere, snapshot_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import can_write, put, removed, said
+from penstock.storage.runs import RUN
 
 _FEATURES = {
     "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors",
@@ -110,8 +111,10 @@ def undo(path: str, base: int, run: str, *, sealing: bool) -> int:
     return head.version + bool(told)
 
 
-RUN = "penstock.run"
-"""What a commit says of the run that made it."""
+def same_rows(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two versions of a table are made of the same files, and are of the same kind."""
+    alike = (one.state.metadata, one.state.protocol) == (other.state.metadata, other.state.protocol)
+    return alike and _logical(one.state.adds).keys() == _logical(other.state.adds).keys()
 
 
 def _logical(adds: Mapping[str, Action]) -> dict[tuple[str, str], Action]:
@@ -125,9 +128,8 @@ def _files_of(actions: Iterable[Action]) -> set[str]:
     for action in actions:
         found.add(unquote(action["path"]))
         vector = action.get("deletionVector")
-        stored = None if vector is None else stored_at(vector)
-        if stored is not None and vector["storageType"] == "u":
-            found.add(stored)
+        if vector is not None and vector["storageType"] == "u":
+            found.add(str(stored_at(vector)))
     return found
 
 
