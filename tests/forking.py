@@ -55,7 +55,7 @@ def transfer(db: penstock.Database, amount: int) -> None:
         tx.sql(f"UPDATE b SET amount = amount + {amount} WHERE id = 1")
 
 
-def _work(warehouse: str, times: int, seed: int, die_at: int | None = None, statement: str | None = None) -> None:
+def _work(warehouse: str, times: int, seed: int, die_at: int | None = None, catalog: str | None = None) -> None:
     reached = 0
 
     def listen(point: str) -> None:
@@ -65,15 +65,12 @@ def _work(warehouse: str, times: int, seed: int, die_at: int | None = None, stat
             os.kill(os.getpid(), signal.SIGKILL)
 
     chance = random.Random(seed)
-    with penstock.connect(warehouse) as db:
+    with penstock.connect(warehouse, catalog=catalog) as db:
         points.listener = listen
         for _ in range(times):
             while True:
                 try:
-                    if statement is not None:
-                        db.sql(statement)
-                    else:
-                        transfer(db, chance.randint(1, 9))
+                    transfer(db, chance.randint(1, 9))
                     break
                 except penstock.ConflictError:
                     continue

@@ -231,6 +231,11 @@ class Database:
         wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
         return self._at.engine.refresh(wanted if names else None, full=full, wait=patience(wait))
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether ``BEGIN`` has begun a transaction here, which goes on."""
+        return self._at.transaction is not None
+
     def transaction(self) -> OpenTransaction:
         """Several statements on several tables, all or nothing: ``with db.transaction() as tx: tx.sql(..)``.
 

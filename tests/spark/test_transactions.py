@@ -5,6 +5,7 @@ Views are created once, with Spark; everything else, but for the oracle, needs n
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
+from catalogs import catalog_of
 from forking import Writers, transfer
 from oracle import assert_all_fresh, assert_fresh
 from penstock import points
@@ -317,7 +319,7 @@ def test_a_crash_at_any_point_leaves_nothing(bank: penstock.Database, writers: W
 
 def test_readers_never_see_half_of_what_writers_do_that_are_killed(bank: penstock.Database, writers: Writers) -> None:
     chance, ends = Random(5), list[int]()
-    for _ in range(5):
+    for _ in range(6):
         deadly = chance.randint(15, 60)
         writers.begin(warehouse=bank.path, times=2, seed=chance.randint(0, 999), die_at=deadly, writers=2)
         for _ in range(8):
@@ -328,6 +330,39 @@ def test_readers_never_see_half_of_what_writers_do_that_are_killed(bank: penstoc
     transfer(bank, 1)
     check(bank)
     assert_fresh(bank, "summary", ("INCREMENTAL", "FULL"))
+
+
+@pytest.mark.catalogs
+def test_on_any_catalog(db: penstock.Database, warehouse: Path, writers: Writers) -> None:
+    for name in "ab":
+        db.sql(f"CREATE TABLE {name} (id INT, amount INT)")
+        db.sql(f"INSERT INTO {name} VALUES (1, 100), (2, 50)")
+    db.sql("CREATE MATERIALIZED VIEW both_ab REFRESH IMMEDIATE AS SELECT * FROM a UNION ALL SELECT * FROM b")
+    order = {"warehouse": str(warehouse), "catalog": catalog_of(warehouse)}
+    for place in (14, 17, 20):
+        writers.run(**order, times=1, seed=place, die_at=place)
+        transfer(db, 1)
+    writers.begin(**order, times=3, seed=1, writers=2)
+    seen = 0
+    while seen < 5:
+        with db.transaction() as tx:
+            now = [rows(tx, name) for name in ("a", "b", "both_ab")]
+        assert sorted(now[0] + now[1]) == now[2]
+        assert sum(amount for _, amount in now[2]) == STARTED
+        seen += 1
+    assert [writers.ended(), writers.ended()] == [0, 0]
+    assert left_behind(db) == []
+    assert_fresh(db, "both_ab", "INCREMENTAL")
+
+
+def test_the_page_about_transactions_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).parents[2] / "docs" / "transactions.md").read_text()
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "transactions.md", "exec"), names)
+    assert rows(names["db"], "accounts") == [(1, "ann", 65), (2, "bob", 115), (3, "cid", 30)]
+    names["db"].close()
 
 
 def test_who_was_paused_in_a_transaction_cannot_publish(bank: penstock.Database, other: penstock.Database) -> None:

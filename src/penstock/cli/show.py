@@ -293,7 +293,8 @@ def graph_trees(found: Graph) -> list[Tree]:
 
 
 def _label(node: GraphNode, remark: str = "") -> Text:
-    label = Text.assemble((node.name, "bold cyan" if node.kind == "view" else "bold"), ("  " + node.kind, "dim"))
+    kind = f"  {node.kind}{', IMMEDIATE' if node.immediate else ''}"
+    label = Text.assemble((node.name, "bold cyan" if node.kind == "view" else "bold"), (kind, "dim"))
     if node.remark:
         wrong = node.failing or node.held_back_by
         label.append(f", {node.remark}", style="bold red" if wrong else "yellow" if node.stale else "dim")
@@ -303,6 +304,8 @@ def _label(node: GraphNode, remark: str = "") -> Text:
 def _explained(explanation: Explanation) -> RenderableType:
     style = "green" if explanation.incremental else "yellow"
     parts: list[RenderableType] = [Text.assemble((explanation.view, "bold"), ": ", (explanation.verdict(), style))]
+    if explanation.moves:
+        parts.append(Text(f"  {explanation.moves}", style="dim", overflow="fold"))
     if explanation.constructs:
         table = Table.grid(padding=(0, 2, 0, 0))
         for construct, how in explanation.constructs:

@@ -109,6 +109,10 @@ class Script:
                 raise
             except PenstockError as problem:
                 raise PenstockError(f"{self._where(number)}{problem}") from None
+        if database.in_transaction:
+            raise PenstockError(
+                "the last transaction was not committed, so nothing of it was done. Write COMMIT at the end."
+            )
         return refreshed
 
     def _where(self, number: int) -> str:

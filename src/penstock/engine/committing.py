@@ -145,6 +145,7 @@ class _Commit:
             """When the leases are there: look again, and say what is to be written."""
             worlds.append(self._amended(world))
             if self._holds_still(known, worlds[-1], followers, nodes):
+                self._check_first(world)
                 intents.extend(self._intents(fence))
             return intents
 
@@ -234,10 +235,19 @@ class _Commit:
         try:
             put(write.table.path, version, [about, *write.actions], checkpoint_every=_CHECKPOINT_EVERY, log=write.log)
         except (VersionTaken, TableGone):
-            raise ConflictError(
-                f"table {write.table.name!r} was changed by another writer since {self._doing} began, and the first "
-                "one wins. Nothing has changed; try again."
-            ) from None
+            raise self._too_late(write) from None
+
+    def _check_first(self, world: World) -> None:
+        """An intent must not send readers back to a version that is not the one they see."""
+        for key, write in self._writes.items():
+            if pin(world, key).version != write.base.version:
+                raise self._too_late(write)
+
+    def _too_late(self, write: Write) -> ConflictError:
+        return ConflictError(
+            f"table {write.table.name!r} was changed by another writer since {self._doing} began, and the first one "
+            "wins. Nothing has changed; try again."
+        )
 
     def _follow(
         self, world: World, renewal: Renewal, scope: list[str], sources: Mapping[str, Relation], leases: Leases

@@ -15,7 +15,7 @@ from penstock.catalog.leases import Leases
 from penstock.engine.committing import Committing
 from penstock.engine.consistency import hold_back, not_due, together
 from penstock.engine.events import Telling
-from penstock.engine.immediate import immediate_nodes, standing
+from penstock.engine.immediate import immediate_nodes, standing, with_followers
 from penstock.engine.outcomes import note_outcomes
 from penstock.engine.past import Past
 from penstock.engine.plain_views import PlainViews
@@ -53,7 +53,7 @@ class Engine:
         self._work = Workplace(path, spark, catalog, progress)
         self.committing = Committing(self._work)
         self.views = Views(self._work, self.committing, self.refresh)
-        self.past = Past(self._work)
+        self.past = Past(self._work, self.refresh)
         self.plain = PlainViews(self._work, self.views)
         self.models = ReadModels(self._work, self.views)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
@@ -127,9 +127,11 @@ class Engine:
         world = self._work.catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         started = datetime.now(timezone.utc)
-        scope = together(world, keys)
+        scope = with_followers(world, together(world, keys))
         recompute = {node for key in keys for node in world.views[key].nodes} if full else set()
-        moving = immediate_nodes(world) - set(also) - recompute - set(replayed)  # with the tables, not with this epoch
+        moving = immediate_nodes(world) - set(also) - recompute  # with the tables, not with this epoch
+        if replayed:
+            moving -= {node for key in scope for node in world.views[key].nodes}
         nodes = [node for node in dict.fromkeys([*with_upstream(world, scope), *also]) if node not in moving]
         leases = Leases(self._work.catalog, nodes)
         with leases as held:
@@ -172,9 +174,9 @@ class Engine:
                     )
                     raise
                 reports = hold_back(amended, result, view_reports(amended, result))
-                for report in reports:
-                    report.remark = renewal.remarks.get(report.name.lower())
-                done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
+                for one in reports:
+                    one.remark = renewal.remarks.get(one.name.lower())
+                done = {one.name.lower() for one in reports if one.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 history = [recorded(r, current, started, due) for r in reports]
                 report = self._publish(result, reports, history, current, leases.fence)

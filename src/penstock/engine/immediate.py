@@ -84,15 +84,26 @@ def check_readers(world: World, view: ViewRecord) -> None:
         )
 
 
+def with_followers(world: World, keys: Collection[str]) -> set[str]:
+    """These views, and the IMMEDIATE ones that must not be left behind by those of them that are IMMEDIATE."""
+    moving = [key for key in keys if key in world.views and world.views[key].immediate]
+    found = world.views_graph().descendants(moving) if moving else set()
+    return {*keys, *(key for key in found if world.views[key].immediate)}
+
+
 def standing(world: World, nodes: Collection[str], sources: Mapping[str, Relation]) -> set[str]:
     """Those of these nodes that have seen their sources as they are pinned, so that nothing is to be done with them."""
-    graph = world.nodes_graph()
+    graph, found = world.nodes_graph(), set[str]()
 
-    def stands(name: str) -> bool:
+    def has_seen(name: str) -> bool:
         frontier = world.frontiers.get(name, {})
-        read = graph.ancestors([name]) & set(world.tables)
-        after = {key: sources[key].after for key in read if key in sources}
-        seen = all(s is not None and key in frontier and s.version == frontier[key].version for key, s in after.items())
-        return seen and world.nodes[name].version is not None
+        for key in graph.ancestors([name]) & sources.keys():
+            after = sources[key].after
+            if after is None or key not in frontier or after.version != frontier[key].version:
+                return False
+        return world.nodes[name].version is not None and not world.nodes[name].details.held_by_watermark
 
-    return {name for name in nodes if stands(name)}
+    for name in graph.order(nodes) if nodes else ():
+        if has_seen(name) and set(graph.inputs(name)) <= found | world.tables.keys():
+            found.add(name)
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.catalog import World
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.leases import Leases
@@ -13,8 +15,9 @@ from penstock.storage.view_table import restore as restore_table
 
 
 class Past:
-    def __init__(self, work: Workplace):
+    def __init__(self, work: Workplace, refresh: Callable[[list[str]], object]):
         self._work = work
+        self._refresh = refresh
 
     def drop_checkpoint(self, name: str) -> None:
         paths = [path for path, _ in Checkpoints(self._work.catalog).get(name).nodes.values()]
@@ -25,6 +28,7 @@ class Past:
         """Bring views, their tables and frontiers back to a checkpoint, in one step; gives the new epoch.
 
         The tables of the views go back first, which no reader sees: readers have the versions that the catalog says.
+        IMMEDIATE views follow their tables again at once, in the next epoch.
         """
         checkpoint = Checkpoints(self._work.catalog).get(name)
         before = self._work.catalog.world()
@@ -43,6 +47,9 @@ class Past:
                 }
             epoch = Checkpoints(self._work.catalog).restore(checkpoint, versions, missing, leases.fence)
         self._work.leave_unused(before)
+        immediate = [view.name for view in self._work.catalog.world().views.values() if view.immediate]
+        if immediate:  # which are where their tables are
+            self._refresh(immediate)
         return epoch
 
     @staticmethod

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from penstock.catalog import Catalog, World
 from penstock.catalog.transactions import Intents
 from penstock.errors import BusyError
+from penstock.storage.branch import run_of
 from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.log_listing import newest_version
 
@@ -81,8 +82,13 @@ def at_one_moment(catalog: Catalog, look: Callable[[Reading], object], keys: Key
 
 
 def pin(world: World, key: str, run: str | None = None) -> Pin:
-    """The version at which a table is read; by whoever makes the ``run``, with what that has committed."""
+    """The version at which a table is read; by whoever makes the ``run``, with what that has committed.
+
+    What another has committed in the place of the transaction, which was too late for it, is read.
+    """
     table, intent = world.tables[key], world.intents.get(key)
-    if intent is None or intent.run == run:
-        return Pin(path=table.path, version=newest_version(table.path))
-    return Pin(path=table.path, version=intent.base)
+    newest = newest_version(table.path)
+    if intent is None or intent.run == run or newest is None or newest <= intent.base:
+        return Pin(path=table.path, version=newest)
+    of_intent = run_of(table.path, intent.base + 1) == intent.run
+    return Pin(path=table.path, version=intent.base if of_intent else newest)

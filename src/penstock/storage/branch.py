@@ -95,9 +95,9 @@ def undo(path: str, base: int, run: str, *, sealing: bool) -> int:
     if head.version == base:
         put(path, following, [said("UNDO")])
         return following
-    commit = actions_of(path, following)
-    if next((a["commitInfo"].get(RUN) for a in commit if "commitInfo" in a), None) != run:
+    if run_of(path, following) != run:
         return head.version
+    commit = actions_of(path, following)
     before, now = snapshot_of(path, base), _logical(head.state.adds)
     came = _logical({a["add"]["path"]: a["add"] for a in commit if "add" in a})
     went = {a["remove"]["path"] for a in commit if "remove" in a}
@@ -109,6 +109,11 @@ def undo(path: str, base: int, run: str, *, sealing: bool) -> int:
     if told:
         put(path, head.version + 1, [said("RESTORE", operationParameters={"version": str(base)}), *told])
     return head.version + bool(told)
+
+
+def run_of(path: str, version: int) -> str | None:
+    """The run that made a commit, if one did."""
+    return next((a["commitInfo"].get(RUN) for a in actions_of(path, version) if "commitInfo" in a), None)
 
 
 def same_rows(one: Snapshot, other: Snapshot) -> bool:
