@@ -15,6 +15,9 @@ import sys
 from typing import Any
 
 import penstock
+import penstock.engine.engine
+import penstock.engine.source_tables
+import penstock.transacting  # all that a writer needs is imported before it is forked
 from penstock import points
 
 
