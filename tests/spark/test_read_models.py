@@ -153,6 +153,10 @@ def test_errors_name_the_object(blog: penstock.Database) -> None:
         blog.sql("DELETE FROM tv_user")
     with pytest.raises(DependencyError, match="read model 'tv_user' cannot be dropped: 'tv_post' reads it"):
         blog.sql("DROP TABLE tv_user")
+    with pytest.raises(AlreadyExistsError, match="'tv_user' is a read model"):
+        blog.sql("CREATE OR REPLACE MATERIALIZED VIEW tv_user AS SELECT 1 AS a")
+    with pytest.raises(AlreadyExistsError, match="taken by a view"):
+        blog.sql("CREATE MATERIALIZED VIEW v_user AS SELECT 1 AS a")
     with pytest.raises(DependencyError, match="'v_user' is the query of the read model 'tv_user'"):
         blog.sql("DROP VIEW v_user")
     with pytest.raises(NotFoundError, match=r"no table or view 'tv_pots'\. Did you mean 'tv_post'"):

@@ -340,7 +340,8 @@ class Epoch:
         change = change.only([name for name in change.columns if name not in LOCATED])
         rows = change
         if step.node.details.key is not None:
-            rows, keys = stamped(change, self._moment), keys or tuple(c for c in change.columns if c != WEIGHT)
+            rows = stamped(change, self._moment)
+            keys = tuple(c for c in change.columns if c != WEIGHT) if keys is None else keys
         table_change = TableChange(
             rows=rows, inserted=step.inserted, deleted=step.deleted, keys=keys, local=rows.rows(), places=places
         )

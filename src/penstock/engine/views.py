@@ -123,6 +123,12 @@ class Views:
         key = statement.name.lower()
         if key in world.tables:
             raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
+        if key in world.plain:
+            raise AlreadyExistsError(f"the name {statement.name!r} is taken by a view. Choose another name.")
+        if key in world.models and statement.key is None:
+            raise AlreadyExistsError(
+                f"{statement.name!r} is a read model. To change it, DROP TABLE {statement.name} and create it again."
+            )
         world.check_not_late(statement.name)
         if key not in world.views or statement.or_replace:
             return True
