@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.catalog.checkpoints import Checkpoints
@@ -168,23 +168,16 @@ class Answering:
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
         """What reads or writes the rows of a table."""
-        world = self.at.catalog.world()
-        if statement.verb == "DESCRIBE" and statement.target.lower() in world.plain:
-            return self._show(s.DescribeView(statement.text, statement.target))
-        if not statement.writes and world.resolve(statement.target) not in world.tables:
+        if not statement.writes and self._is_no_table(statement.target):
             if statement.verb != "DESCRIBE":
                 raise NotSupportedError(
                     f"{statement.verb} is for tables, and {statement.target!r} is none. Use DESCRIBE MATERIALIZED VIEW "
                     f"{statement.target} or SHOW REFRESH HISTORY FOR {statement.target}."
                 )
             return self._show(s.DescribeView(statement.text, statement.target))
-        if statement.verb == "VACUUM" and statement.target.lower() in world.views:
+        if statement.verb == "VACUUM" and statement.target.lower() in self.at.catalog.world().views:
             return _vacuumed(self.at.engine.vacuum(statement.target))
         why: str | None = None
-        if world.plain:
-            from penstock.engine.writing_out import in_statement
-
-            statement = replace(statement, text=in_statement(world, statement.text))
         try:
             written = self.at.tables.write_here(statement, self.within)
             self._committed(statement, written.rows, written.version)
@@ -199,6 +192,10 @@ class Answering:
         self._committed(statement, rows)
         said = f"{statement.verb} done" if rows is None else f"{statement.verb}: {counted(rows)}"
         return Done(said, rows=rows, by_spark=why, report=report)
+
+    def _is_no_table(self, name: str) -> bool:
+        world = self.at.catalog.world()
+        return name.lower() in world.plain or world.resolve(name) not in world.tables
 
     def _committed(self, statement: s.TableStatement, rows: int | None, version: int | None = None) -> None:
         """Tell of a statement that has changed a table; in a transaction, keep it until that is committed."""

@@ -231,6 +231,8 @@ def test_plain_views_are_written_out_where_they_are_read(db: penstock.Database) 
     found = db.read_here("SELECT region FROM large WHERE id = 1")
     assert found is None or found.rows.arrow().num_rows == 1
     db.sql("INSERT INTO orders VALUES (3, 'eu', 1), (4, 'eu', 7)")
+    db.sql("INSERT INTO orders SELECT id + 100, 'xx', amount FROM large WHERE id = 1")
+    db.sql("DELETE FROM orders WHERE region = 'xx' AND id IN (SELECT id FROM large)")
     db.refresh()
     assert_fresh(db, "totals", action="INCREMENTAL")
     assert ("renamed", "totals") in db.graph().edges

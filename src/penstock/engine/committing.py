@@ -78,11 +78,13 @@ class Committing:
         """
         by_key, worlds = {write.table.key: write for write in writes}, [] if known is None else [known]
 
-        def attempt(also: set[str]) -> Report:
+        def attempt(also: set[str]) -> tuple[Report, World]:
             world = worlds.pop() if worlds else self._work.catalog.world()
-            return _Commit(self._work, by_key, doing, becoming).run(world, also)
+            return _Commit(self._work, by_key, doing, becoming).run(world, also), world
 
-        return attempts(attempt, "the views")
+        report, world = attempts(attempt, "the views")
+        self._work.vacuum_if_due(world)
+        return report
 
     def settle(self, key: str, doing: str) -> None:
         """Make a view that is there IMMEDIATE: its tables are brought to a stop for a moment, and it catches up.

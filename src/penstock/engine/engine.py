@@ -24,7 +24,7 @@ from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.session import Spark
 from penstock.engine.steps import Request, Result
-from penstock.engine.vacuum import vacuum_if_due, vacuum_views
+from penstock.engine.vacuum import vacuum_views
 from penstock.engine.views import Views
 from penstock.engine.workplace import (
     Outdated,
@@ -36,7 +36,7 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
-from penstock.errors import DefinitionError, LeaseLostError, PenstockError, RefreshError
+from penstock.errors import DefinitionError, LeaseLostError, RefreshError
 from penstock.storage.vacuum import Freed
 from penstock.vocabulary import Action, Reason, Status
 
@@ -105,7 +105,7 @@ class Engine:
                 time.sleep(_LOOK_AGAIN)
         self._say_settings(report.values())
         note_outcomes(self._work.catalog, world, report.values())
-        self._vacuum_if_due(world)
+        self._work.vacuum_if_due(world)
         if report.failed:
             raise _failure(report)
         return report
@@ -179,9 +179,9 @@ class Engine:
                 done = {one.name.lower() for one in reports if one.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 history = [recorded(r, current, started, due) for r in reports]
-                report = self._publish(result, reports, history, current, leases.fence)
-                told.ended(report.values(), report.epoch, result.publication, claimed.world(amended))
-                return report, current
+                published = self._publish(result, reports, history, current, leases.fence)
+                told.ended(published.values(), published.epoch, result.publication, claimed.world(amended))
+                return published, current
 
     def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
         """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""
@@ -219,13 +219,6 @@ class Engine:
             if report.unlike and report.name not in self._said:
                 self._said.add(report.name)
                 self._work.tell(f"view {report.name!r} was computed under its own {', '.join(report.unlike)}")
-
-    def _vacuum_if_due(self, world: World) -> None:
-        """What cannot be deleted today is tomorrow: the refresh stands."""
-        try:
-            vacuum_if_due(self._work.catalog, world.settings, self._work.folders)
-        except (PenstockError, OSError) as problem:
-            self._work.tell(f"files of old epochs were not deleted: {problem}")
 
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left, of one view or of all."""

@@ -26,7 +26,7 @@ from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import compute, create, held
 from penstock.engine.transactions import Transaction
 from penstock.engine.workplace import Outdated, attempts
-from penstock.engine.writing_out import check_unread, in_query
+from penstock.engine.writing_out import check_unread, in_query, in_statement
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
@@ -274,7 +274,7 @@ class SourceTables:
             elif table.key in seen.world.intents:
                 with self._committing.alone([table.key], f"{statement.verb} on {table.name}"):
                     continue
-            written = self._write_here(statement, table, seen, alone=within is None)
+            written = self._write_here(in_statement(seen.world, statement), table, seen, alone=within is None)
             if written is not None:
                 return written
         raise ConflictError(
@@ -325,6 +325,7 @@ class SourceTables:
         world = within.reading().world if within is not None else self._catalog.world()
         key = world.resolve(statement.target)
         self._check_target(world, key, statement)
+        statement = in_statement(world, statement)
         if within is not None and statement.writes and statement.verb not in _ON_ALL_ROWS:
             raise NotSupportedError(
                 f"{statement.verb} cannot be part of a transaction, only INSERT, UPDATE, DELETE, MERGE and TRUNCATE "

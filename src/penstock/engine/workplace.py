@@ -32,7 +32,8 @@ from penstock.engine.session import Spark
 from penstock.engine.settings import file_cache, lock_timeout
 from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request, Result
-from penstock.errors import BusyError
+from penstock.engine.vacuum import vacuum_if_due
+from penstock.errors import BusyError, PenstockError
 from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
 
@@ -150,6 +151,13 @@ class Workplace:
         for path in paths:
             if path not in kept:
                 leave(path)
+
+    def vacuum_if_due(self, world: World) -> None:
+        """What cannot be deleted today is tomorrow: what was done stands."""
+        try:
+            vacuum_if_due(self.catalog, world.settings, self.folders)
+        except (PenstockError, OSError) as problem:
+            self.tell(f"files of old epochs were not deleted: {problem}")
 
     @property
     def folders(self) -> list[str]:

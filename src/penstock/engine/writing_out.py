@@ -8,6 +8,7 @@ its query gives it now.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from penstock.catalog import ViewRecord, World
@@ -20,6 +21,7 @@ from penstock.sql.json_functions import uses_json
 from penstock.sql.json_lineage import MARK, document_columns
 from penstock.sql.lexer import tokenize
 from penstock.sql.query import parse_query, parse_written, table_names, written_out
+from penstock.sql.statements import TableStatement
 
 
 def in_query(world: World, text: str) -> str:
@@ -29,15 +31,17 @@ def in_query(world: World, text: str) -> str:
     return _documents(world, _written_out(world, text, (), stored=False), stamped=True)
 
 
-def in_statement(world: World, text: str) -> str:
+def in_statement(world: World, statement: TableStatement) -> TableStatement:
     """A statement that changes a table by what it reads: as ``in_query``. One that only Spark can read stays."""
-    words = {token.text.strip("`").lower() for token in tokenize(text) if token.kind in ("word", "quoted")}
+    if not world.plain or not statement.writes:
+        return statement
+    words = {token.text.strip("`").lower() for token in tokenize(statement.text) if token.kind in ("word", "quoted")}
     if words.isdisjoint(world.plain):
-        return text
+        return statement
     try:
-        return in_query(world, text)
+        return replace(statement, text=in_query(world, statement.text))
     except SqlError:
-        return text
+        return statement
 
 
 def in_definition(world: World, text: str, settings: Settings, name: str) -> str:

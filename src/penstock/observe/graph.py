@@ -10,7 +10,7 @@ from typing import Any
 from penstock.catalog import Catalog
 from penstock.engine.writing_out import shown_graph
 from penstock.observe.status import ViewStatus, status
-from penstock.vocabulary import State
+from penstock.vocabulary import State, Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +30,14 @@ class GraphNode:
     """How fresh the view is, in words."""
     immediate: bool = False
     """Whether the view moves in the statements that write its tables."""
+    failed: bool = False
+    """Whether its last refresh failed."""
     held_back_by: tuple[str, ...] = ()
     """Views above it that do not advance: suspended, or in error."""
 
     @property
     def failing(self) -> bool:
-        return self.state in (State.ERROR, State.SUSPENDED)
+        return self.failed or self.state in (State.ERROR, State.SUSPENDED)
 
 
 @dataclass(frozen=True)
@@ -93,13 +95,15 @@ def graph(catalog: Catalog) -> Graph:
 def _freshness(view: ViewStatus) -> dict[str, Any]:
     return {
         "state": view.state, "stale": view.stale, "lag": view.lag, "held_back_by": view.held_back_by,
-        "remark": _remark(view),
+        "failed": view.last_status == Status.FAILED, "remark": _remark(view),
     }  # fmt: skip
 
 
 def _remark(view: ViewStatus) -> str:
     if view.state in (State.ERROR, State.SUSPENDED) or view.held_back_by:
         return view.state_in_words()
+    if view.last_status == Status.FAILED:
+        return "its last refresh failed"
     if view.lag is None:
         return "no rows yet"
     behind = f", behind {view.behind_in_words()}" if view.stale else ""
