@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.answering import Answering, Done
 from penstock.catalog import HistoryRecord
@@ -129,6 +129,25 @@ class Database:
         return (
             Answering(self._at, self._at.transaction).table(name) if epoch is None else self.snapshot(epoch).table(name)
         )
+
+    def get(self, name: str, /, **key: object) -> dict[str, Any] | None:
+        """The row of a read model with this key, its document parsed; None if there is none.
+
+        ``db.get("tv_post", pk_post=7)``, or by another column that tells rows apart: ``db.get("tv_post", id="..")``.
+        """
+        from penstock.engine.model_rows import find_rows, only_row
+
+        self._at.check_open()
+        if not key:
+            raise NotSupportedError(f"get takes a key, such as db.get({name!r}, id=..). Use db.find for several rows.")
+        return only_row(find_rows(self._at.spark, self._catalog.world(), name, key, None), name, key)
+
+    def find(self, name: str, /, *, limit: int | None = None, **columns: object) -> list[dict[str, Any]]:
+        """The rows of a read model whose columns have these values, in the order of its key, documents parsed."""
+        from penstock.engine.model_rows import find_rows
+
+        self._at.check_open()
+        return find_rows(self._at.spark, self._catalog.world(), name, columns, limit)
 
     def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""

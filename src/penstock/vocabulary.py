@@ -135,6 +135,14 @@ class Outcome(Word):
     NOT_VERIFIED = "NOT_VERIFIED"
 
 
+class PartKind(Word):
+    """What a part of a document is made of."""
+
+    SCALAR = "scalar"
+    NESTED_OBJECT = "nested_object"
+    ARRAY = "array"
+
+
 class Reason(Word):
     """Why a refresh did what it did, and why a view is recomputed at every change: see docs/operators.md."""
 

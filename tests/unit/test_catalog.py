@@ -274,6 +274,11 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("ALTER TABLE epochs DROP COLUMN restored"))
         connection.execute(text("DROP TABLE alerts"))
         connection.execute(text("DROP TABLE states"))
+        connection.execute(text("DROP TABLE intents"))
+        connection.execute(text("ALTER TABLE tables DROP COLUMN published"))
+        connection.execute(text("DROP TABLE read_models"))
+        connection.execute(text("DROP TABLE plain_views"))
+        connection.execute(text("ALTER TABLE views DROP COLUMN written"))
         connection.execute(text("ALTER TABLE views DROP COLUMN scheduled_at"))
         connection.execute(text("ALTER TABLE leases DROP COLUMN began"))
         for column in ("times", "since", "longest"):

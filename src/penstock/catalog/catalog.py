@@ -18,6 +18,7 @@ from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episo
 from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file, without_password
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.intents import read_intents
+from penstock.catalog.models import read_models
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
 from penstock.catalog.pulse import Pulse
@@ -392,6 +393,10 @@ class Catalog:
 
 
 def _drop_views(connection: Connection, keys: Collection[str]) -> None:
+    models = select(t.read_models.c.plain_view).where(t.read_models.c.key.in_(keys))
+    shown = list(connection.execute(models).scalars())
+    connection.execute(delete(t.plain_views).where(t.plain_views.c.key.in_(shown)))
+    connection.execute(delete(t.read_models).where(t.read_models.c.key.in_(keys)))
     connection.execute(delete(t.views).where(t.views.c.key.in_(keys)))
     connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(keys)))
     connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(keys)))
@@ -427,7 +432,7 @@ def read_world(connection: Connection) -> World:
             policy=Policy.recorded(row["policy"]), reads=tuple(row["reads"]), nodes=tuple(members[row["key"]]),
             reason_code=Reason.recorded(row["reason_code"]) if row["reason_code"] else None, reason=row["reason"],
             created_at=row["created_at"], options=Options(**(row["options"] or {})),
-            scheduled_at=row["scheduled_at"],
+            scheduled_at=row["scheduled_at"], written=row["written"],
         )
         for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
     }  # fmt: skip
@@ -450,6 +455,7 @@ def read_world(connection: Connection) -> World:
         settings=settings,
         watermarks=watermarks,
         states=read_states(connection),
+        **read_models(connection),
         **read_intents(connection),
     )
 

@@ -24,7 +24,9 @@ from penstock.catalog.records import (
     Identity,
     Mark,
     NodeRecord,
+    PlainView,
     Publication,
+    ReadModel,
     Seen,
     ViewRecord,
 )
@@ -199,6 +201,30 @@ def _put(connection: Connection, definition: Definition) -> None:
         connection.execute(insert(t.views).values(key=view.key, **_values(view)))
     for position, name in enumerate(view.nodes):
         connection.execute(insert(t.view_nodes).values(view=view.key, position=position, node=name))
+    if definition.model is not None:
+        _put_model(connection, *definition.model)
+
+
+def _put_model(connection: Connection, model: ReadModel, shown: PlainView) -> None:
+    """A read model, and the plain view of its query."""
+    put_plain(connection, shown, or_replace=_is_of(connection, model))
+    connection.execute(delete(t.read_models).where(t.read_models.c.key == model.key))
+    values = {"entity": model.entity, "plain_view": model.plain_view, "details": model.details()}
+    connection.execute(insert(t.read_models).values(key=model.key, **values))
+
+
+def _is_of(connection: Connection, model: ReadModel) -> bool:
+    known = select(t.read_models.c.plain_view).where(t.read_models.c.key == model.key)
+    return connection.execute(known).scalar() == model.plain_view
+
+
+def put_plain(connection: Connection, view: PlainView, *, or_replace: bool) -> None:
+    """Add a plain view, or put it in the place of the one that has its name."""
+    if or_replace:
+        connection.execute(delete(t.plain_views).where(t.plain_views.c.key == view.key))
+    claim_name(connection, view.key, view.name)
+    values = {**vars(view), "columns": [list(c) for c in view.columns], "settings": dict(view.settings)}
+    connection.execute(insert(t.plain_views).values(**values))
 
 
 def _say_emptied(connection: Connection, epoch: int, definition: Definition, publication: Publication) -> None:
@@ -209,11 +235,15 @@ def _say_emptied(connection: Connection, epoch: int, definition: Definition, pub
 
 
 def claim_name(connection: Connection, key: str, name: str) -> None:
-    for table, kind in ((t.tables, "table"), (t.views, "materialized view")):
+    for table, kind in ((t.tables, "table"), (t.views, "materialized view"), (t.plain_views, "view")):
         if connection.execute(select(table.c.key).where(table.c.key == key)).scalar() is not None:
             raise AlreadyExistsError(
                 f"the name {name!r} is taken by a {kind}. Choose another name"
-                + (", or use CREATE OR REPLACE or IF NOT EXISTS." if table is t.views else ", or use IF NOT EXISTS.")
+                + (
+                    ", or use CREATE OR REPLACE or IF NOT EXISTS."
+                    if table is not t.tables
+                    else ", or use IF NOT EXISTS."
+                )
             )
 
 
@@ -223,6 +253,7 @@ def _values(view: ViewRecord) -> dict[str, object]:
         "properties": dict(view.properties), "refresh": view.refresh, "policy": view.policy,
         "reads": list(view.reads), "reason_code": view.reason_code, "reason": view.reason,
         "created_at": view.created_at, "options": asdict(view.options), "scheduled_at": view.scheduled_at,
+        "written": view.written,
     }  # fmt: skip
 
 

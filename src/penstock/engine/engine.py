@@ -18,6 +18,8 @@ from penstock.engine.events import Telling
 from penstock.engine.immediate import immediate_nodes, standing, with_followers
 from penstock.engine.outcomes import note_outcomes, versions_of
 from penstock.engine.past import Past
+from penstock.engine.plain_views import PlainViews
+from penstock.engine.read_models import ReadModels
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.session import Spark
@@ -52,6 +54,8 @@ class Engine:
         self.committing = Committing(self._work)
         self.views = Views(self._work, self.committing, self.refresh)
         self.past = Past(self._work, self.refresh)
+        self.plain = PlainViews(self._work, self.views)
+        self.models = ReadModels(self._work, self.views)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
         self.refreshing = self._work.refreshing
         self._said: set[str] = set()

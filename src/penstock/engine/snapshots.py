@@ -16,6 +16,7 @@ from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
 from penstock.engine.reading import Keys, Reading, pin
 from penstock.engine.relations import known, late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
+from penstock.engine.writing_out import in_query
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.frames.frame import Frame
 from penstock.frames.names import WEIGHT
@@ -51,7 +52,7 @@ class Reader:
         """Run a query."""
         if not isinstance(parse(text), Query):
             raise NotSupportedError("a snapshot can only be read: run statements with db.sql(..).")
-        return run_query(self.spark(), text, self.table)
+        return run_query(self.spark(), in_query(self.moment.world, text), self.table)
 
     def table(self, name: str) -> DataFrame:
         """A table or a view as it was."""
@@ -171,6 +172,7 @@ def run_past(
 ) -> DataFrame:
     """A query some of whose tables may be AS OF; the others are ``current``, as they are ``seen`` at one moment."""
     text, past = find_past(text)
+    text = in_query(catalog.world(), text)
     if not past:
         now = seen(lambda world: read_keys(world, text))
         return run_query(spark, text, lambda key: current(now, key))

@@ -26,6 +26,7 @@ from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import compute, create, held
 from penstock.engine.transactions import Transaction
 from penstock.engine.workplace import Outdated, attempts
+from penstock.engine.writing_out import check_unread, in_query, in_statement
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
@@ -161,7 +162,7 @@ class SourceTables:
         session = self._spark.session()
         with TempViews(session) as views:
             if statement.query is not None:
-                query = statement.query
+                query = in_query(world, statement.query)
                 seen = reading(self._catalog, lambda world: read_keys(world, query))
                 rows = run_query(session, query, lambda key: newest(session, seen, seen.world.resolve(key)))
                 parts.append(f"AS SELECT * FROM {views.add('query', rows)}")
@@ -254,6 +255,7 @@ class SourceTables:
                 return False
             _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
+        check_unread(world, [key, *readers], f"DROP TABLE {table.name}")
         if not table.external:
             leave(table.path)  # who is killed between here and its deletion leaves that to be done
         self._catalog.drop_table(key, fence, readers)
@@ -279,7 +281,8 @@ class SourceTables:
                 with self._committing.alone([table.key], f"{statement.verb} on {table.name}"):
                     continue
             try:
-                written = self._write_here(statement, table, seen, alone=within is None)
+                meant = in_statement(seen.world, statement)
+                written = self._write_here(meant, table, seen, alone=within is None)
             except OSError as problem:
                 raise WarehouseError(
                     f"{statement.verb} on {table.name!r} failed: {first_line(problem)}. Nothing was changed; see that "
@@ -335,6 +338,7 @@ class SourceTables:
         world = within.reading().world if within is not None else self._catalog.world()
         key = world.resolve(statement.target)
         self._check_target(world, key, statement)
+        statement = in_statement(world, statement)
         if within is not None and statement.writes and statement.verb not in _ON_ALL_ROWS:
             raise NotSupportedError(
                 f"{statement.verb} cannot be part of a transaction, only INSERT, UPDATE, DELETE, MERGE and TRUNCATE "
@@ -375,6 +379,11 @@ class SourceTables:
 
     @staticmethod
     def _check_target(world: World, key: str, statement: TableStatement) -> None:
+        if key in world.models:
+            raise NotSupportedError(
+                f"{world.views[key].name!r} is a read model: only its refresh writes it. Change the tables that its "
+                f"documents are made of: {', '.join(map(world.display_name, world.views[key].reads))}."
+            )
         if key in world.views:
             name = world.views[key].name
             raise NotSupportedError(

@@ -197,7 +197,7 @@ def description(world: World, name: str, session: Settings | None = None) -> Lis
     placement, settings = str(details.placement), Settings.of(details.settings)
     facts = {
         "# Name": view.name,
-        "# Query": view.query,
+        "# Query": view.written or view.query,
         "# Comment": view.comment or "",
         "# Refresh": view.refresh,
         "# Policy": view.policy,

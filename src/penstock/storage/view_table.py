@@ -42,6 +42,9 @@ from penstock.storage.runs import Run
 _GROUP_BYTES, _GROUP_ROWS = 16 * 1024 * 1024, 250_000
 """The size of row groups: where neighbours lie together, looking some rows up reads few of them."""
 
+_SHORT_BYTES, _SHORT_ROWS = 256 * 1024, 1_000
+"""The same where single rows are read by their key, and all of a group has to be unpacked for one of them."""
+
 _LONGEST_TEXT = 32
 _SILENT = {"appendOnly", "invariants", "timestampNtz"}
 """Features that ask nothing of a writer who adds and removes files of a table of ours."""
@@ -95,14 +98,16 @@ def create_table(path: str, schema_json: str, name: str, placement: Placement = 
     return int(table.version())
 
 
-def write_files(frame: DataFrame, path: str, run: str, partition: Sequence[str] = ()) -> list[AddAction]:
+def write_files(
+    frame: DataFrame, path: str, run: str, partition: Sequence[str] = (), *, short_groups: bool = False
+) -> list[AddAction]:
     """Write rows as Parquet files into the table's directory; nothing is visible until they are committed.
 
     Files of partitions are moved from the run's folder to those of the partitions, where Spark finds their values.
     """
     folder = _folder(run)
     writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*partition)
-    writer = writer.option("parquet.block.size", _GROUP_BYTES)
+    writer = writer.option("parquet.block.size", _SHORT_BYTES if short_groups else _GROUP_BYTES)
     try:
         writer.parquet(f"{path}/{folder}")
     except SPARK_PROBLEMS:
@@ -112,7 +117,7 @@ def write_files(frame: DataFrame, path: str, run: str, partition: Sequence[str] 
     return _moved(path, folder, adds) if partition else adds
 
 
-def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
+def write_table(table: pa.Table, path: str, run: str, *, short_groups: bool = False) -> list[AddAction]:
     """The same for rows that are on the driver: one file, and no Spark."""
     if not table.num_rows:
         return []
@@ -121,7 +126,11 @@ def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
     filesystem.create_dir(f"{root}/{folder}", recursive=False)  # not that of a table which was dropped meanwhile
     place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
     pq.write_table(
-        table, place, filesystem=filesystem, row_group_size=_GROUP_ROWS, write_statistics=_with_bounds(table.schema)
+        table,
+        place,
+        filesystem=filesystem,
+        row_group_size=_SHORT_ROWS if short_groups else _GROUP_ROWS,
+        write_statistics=_with_bounds(table.schema),
     )
     return _added(path, folder)
 
