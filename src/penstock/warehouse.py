@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog
 from penstock.catalog.connection import refusal
-from penstock.engine.callbacks import Callbacks, Committed
+from penstock.engine.callbacks import Callbacks, Committed, Happening
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
 from penstock.storage.locations import local_path
@@ -51,6 +51,8 @@ class Warehouse:
         self.closed = False
         self.committed: Callbacks[Committed] = Callbacks()
         """Who is told of commits to tables that were made here."""
+        self.happened: Callbacks[Happening] = Callbacks()
+        """Who is told of refreshes while they go on."""
         self.alerting = Telling(self.path, self.catalog.world)
         self.catalog.alerted = self.alerting
         self._given_spark = spark
@@ -77,7 +79,7 @@ class Warehouse:
     def engine(self) -> Engine:
         from penstock.engine.engine import Engine
 
-        return Engine(self.path, self.spark, self.catalog, self.progress)
+        return Engine(self.path, self.spark, self.catalog, self.progress, self.happened)
 
     @cached_property
     def tables(self) -> SourceTables:

@@ -119,6 +119,10 @@ class Catalog:
         """A value that differs from the last one if the catalog may have changed since; for one who asks often."""
         return self._pulse.beat()
 
+    def pulse(self) -> Pulse:
+        """The same for another one who asks, to be closed by them."""
+        return Pulse(self._engine)
+
     def world(self) -> World:
         """Everything that a plan needs, read at one moment."""
         with self.transaction(writes=False) as connection:
@@ -132,7 +136,7 @@ class Catalog:
         if limit is not None:
             query = query.limit(limit)
         with self.transaction(writes=False) as connection:
-            return [_history(row) for row in connection.execute(query).mappings()]
+            return [history_of(row) for row in connection.execute(query).mappings()]
 
     def past_work(self, view: str, limit: int) -> list[PastWork]:
         """What maintaining and recomputing a view took, newest first; what did nothing does not count."""
@@ -184,7 +188,7 @@ class Catalog:
             newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
-            return {row["view"]: _history(row) for row in rows}
+            return {row["view"]: history_of(row) for row in rows}
 
     def published_epochs(self) -> dict[str, int]:
         """The epoch in which each node changed last."""
@@ -459,7 +463,7 @@ def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
     return {key: Identity(row["table_id"], row["fingerprint"]) for key, row in last.items() if row["table_id"]}
 
 
-def _history(row: object) -> HistoryRecord:
+def history_of(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])

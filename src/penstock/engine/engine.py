@@ -12,6 +12,7 @@ from typing import Any
 from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
+from penstock.engine.callbacks import Happening
 from penstock.engine.consistency import hold_back, not_due, together
 from penstock.engine.outcomes import note_outcomes
 from penstock.engine.past import Past
@@ -45,8 +46,16 @@ class _Held(Exception):
 
 
 class Engine:
-    def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
-        self._work = Workplace(path, spark, catalog, progress)
+    def __init__(
+        self,
+        path: str,
+        spark: Spark,
+        catalog: Catalog,
+        progress: Callable[[str], None],
+        happened: Callable[[Happening], None] = lambda happening: None,
+    ):
+        """``happened`` hears of refreshes that begin, and of their pieces."""
+        self._work = Workplace(path, spark, catalog, progress, happened)
         self.views = Views(self._work)
         self.past = Past(self._work)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
@@ -147,6 +156,7 @@ class Engine:
                 renewed=renewal.reasons,
                 failing=renewal.failing_nodes(),
             )
+            self._work.happened(Happening(kind="refresh", views=tuple(amended.display_name(key) for key in scope)))
             with self._work.claimed(current, renewal.definitions.values()) as claimed:
                 try:
                     result = self._work.run(claimed.world(amended), sources, leases, request)

@@ -15,6 +15,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
+from penstock.engine.callbacks import Happening
 from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
 from penstock.engine.faults import fault_of
@@ -60,8 +61,13 @@ class Epoch:
         world: World,
         sources: Mapping[str, Relation],
         check: Callable[[], None],
+        happened: Callable[[Happening], None],
     ):
-        """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
+        """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost.
+
+        ``happened`` hears of each node that is through.
+        """
+        self._happened = happened
         self._spark = spark
         self._own: Own | None = None
         self._asking = threading.Lock()
@@ -159,7 +165,9 @@ class Epoch:
         report.unlike = Settings.of(step.node.details.settings).unlike(self._own.settings if self._own else USUAL)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
-        result.reports[step.node.name] = _measured(report, clock, jobs())
+        measured = result.reports[step.node.name] = _measured(report, clock, jobs())
+        views = tuple(view.name for view in self._world.owners(step.node.name))
+        self._happened(Happening(kind="node", views=views, report=measured))
 
     def _prepared(self, name: str, request: Request) -> Step | ViewReport:
         """The step to take, or the report of a node that is not to be touched in this epoch."""

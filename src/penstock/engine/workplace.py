@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.catalog import Catalog, Definition, HistoryRecord, Publication, World
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases, Patience
+from penstock.engine.callbacks import Happening
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
 from penstock.engine.mending import run_mending
@@ -70,8 +71,16 @@ def require(leases: Leases, held: Collection[str], nodes: Iterable[str]) -> None
 
 
 class Workplace:
-    def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
+    def __init__(
+        self,
+        path: str,
+        spark: Spark,
+        catalog: Catalog,
+        progress: Callable[[str], None],
+        happened: Callable[[Happening], None],
+    ):
         self.catalog = catalog
+        self.happened = happened
         self._path = path
         self.spark = spark
         self._progress = progress
@@ -113,7 +122,7 @@ class Workplace:
         FILES.allow(file_cache(world.settings))
 
         def run(wanted: Request) -> Result:
-            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(wanted, self.tell)
+            return Epoch(self.spark, self.catalog, world, sources, leases.check, self.happened).run(wanted, self.tell)
 
         return run_mending(world, request, run)
 
