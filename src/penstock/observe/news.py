@@ -65,6 +65,10 @@ class Follower:
         known = [epoch for epoch in self._catalog.epochs() if first <= epoch.id <= last]
         return [_published(world, e.id, e.published_at, e.restored, history) for e in reversed(known)]
 
+    def leases(self) -> int:
+        """How many nodes somebody works on."""
+        return len(self._catalog.leased())
+
     def close(self) -> None:
         self._pulse.close()
 
@@ -73,9 +77,7 @@ def _episode(alert: Alert) -> tuple[str, str, datetime]:
     return alert.view, str(alert.kind), alert.raised_at
 
 
-def _published(
-    world: World, epoch: int, at: datetime, restored: int | None, history: Iterable[HistoryRecord]
-) -> Event:
+def _published(world: World, epoch: int, at: datetime, restored: int | None, history: Iterable[HistoryRecord]) -> Event:
     did = [_counted(world, r) for r in history if r.epoch == epoch and r.action in _MOVED and r.status != Status.FAILED]
     return Event("epoch", epoch, {"epoch": epoch, "published_at": at, "restored": restored, "views": did})
 

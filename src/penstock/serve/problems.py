@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from starlette.types import Send
+
 from penstock import errors as e
+from penstock.observe.values import jsonable
 
 
 class Refused(e.PenstockError):
@@ -82,3 +86,18 @@ def document(problem: Exception) -> dict[str, Any]:
 def of_status(status: int, detail: str, help: str, exception: str) -> dict[str, Any]:
     title = _TITLES.get(status, "bad request" if status < 500 else "not available")
     return {"error": title, "detail": detail, "exception": exception, "help": help}
+
+
+def dumped(document: Any) -> bytes:
+    """A document as JSON."""
+    text = json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
+
+
+async def respond(send: Send, problem: Exception) -> None:
+    """An answer that says what went wrong."""
+    body = dumped(document(problem))
+    headers = {"content-type": "application/json", "content-length": str(len(body)), **getattr(problem, "headers", {})}
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status_of(problem), "headers": raw})
+    await send({"type": "http.response.body", "body": body})

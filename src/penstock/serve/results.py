@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.observe.values import distinct, jsonable
-from penstock.serve.problems import Refused
+from penstock.serve.problems import Refused, dumped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -146,7 +146,9 @@ def _spooled(names: list[str], frame: DataFrame) -> Rows:
     try:
         with spark_errors("the query failed"):
             frame.write.parquet((place / "rows").as_uri())
-        files = [pq.ParquetFile(f, coerce_int96_timestamp_unit="us") for f in sorted((place / "rows").glob("*.parquet"))]
+        files = [
+            pq.ParquetFile(f, coerce_int96_timestamp_unit="us") for f in sorted((place / "rows").glob("*.parquet"))
+        ]
         if not files:
             raise Refused(400, "the query gave no columns.", help="Select something.")
         batches = (pa.Table.from_batches([b]) for file in files for b in file.iter_batches(PIECE))
@@ -200,12 +202,6 @@ def written(rows: Rows, kind: str, limit: int | None, around: dict[str, Any] | N
     if kind == CSV:
         return _csv(rows, limit)
     return _arrow(rows, limit) if kind == ARROW else _json(rows, limit, around or {})
-
-
-def dumped(document: Any) -> bytes:
-    return json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )
 
 
 def _json(rows: Rows, limit: int | None, around: dict[str, Any]) -> Iterator[bytes]:

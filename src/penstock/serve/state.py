@@ -156,7 +156,9 @@ class State:
         """Note that a request is begun; None if it is new, else the body's hash, the server and the answer of then."""
         with self._writing() as db:
             db.execute("DELETE FROM requests WHERE at < ?", (_text(_now() - KEPT),))
-            found = db.execute("SELECT body, server, status, type, answer FROM requests WHERE key = ?", (key,)).fetchone()
+            found = db.execute(
+                "SELECT body, server, status, type, answer FROM requests WHERE key = ?", (key,)
+            ).fetchone()
             if found is not None:
                 answer = None if found[2] is None else Answer(found[2], found[3], found[4])
                 return found[0], found[1], answer
