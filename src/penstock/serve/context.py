@@ -91,7 +91,8 @@ def listed(db: Database, statement: str) -> list[dict[str, Any]]:
     """The rows of a statement that tells of Penstock itself, which needs no Spark."""
     found = db.read_here(statement)
     table = None if found is None else found.rows.rows()
-    assert found is not None and table is not None
+    assert found is not None
+    assert table is not None
     return [
         dict(zip(found.names, row, strict=True)) for row in zip(*(c.to_pylist() for c in table.columns), strict=True)
     ]

@@ -39,9 +39,9 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200
 
 @routes.get("/events/{database}", responses=_STREAM, summary="What happens in a warehouse, as it happens")
 async def events(hosted: Named, served: Served, last_event_id: LastEventId = None) -> Response:
-    """``refresh`` (one has begun), ``node`` (a piece of it is through), ``epoch`` (published, with counts), ``failure``,
-    ``alert`` (raised or cleared). With Last-Event-ID, what came since then is sent first; of what is not kept any more,
-    the epochs, behind an event ``gap``."""
+    """``refresh`` (one has begun), ``node`` (a piece of it is through), ``epoch`` (published, with counts),
+    ``failure``, ``alert`` (raised or cleared). With Last-Event-ID, what came since then is sent first; of what is not
+    kept any more, the epochs, behind an event ``gap``."""
     return _stream(served, _events(hosted, Listener(), last_event_id))
 
 

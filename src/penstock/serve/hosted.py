@@ -79,6 +79,7 @@ class Hosted:
         self._wake, self._stopped = threading.Event(), False
         self._follower = self.db.follow()
         self.epoch = self._follower.epoch
+        """The newest that was told of."""
         self._forget = self.db.on_refresh(self._happened)
         self._runner: Runner | None = None
         self._thread = threading.Thread(target=self._follow, name=f"penstock-follow-{self.name}", daemon=True)
@@ -101,6 +102,11 @@ class Hosted:
         self.hang_up()
         self._follower.close()
         self.db.close()
+
+    @property
+    def newest(self) -> int:
+        """The newest epoch, as the catalog has it now."""
+        return self.db.snapshot().epoch
 
     def leases(self) -> int:
         return self._follower.leases()

@@ -66,7 +66,7 @@ def graph(hosted: Meant) -> Response:
 
 @routes.get("/epochs", responses=shows({"result": [_EPOCH]}), summary="What was published")
 def epochs(hosted: Meant, limit: Limit = 100) -> Response:
-    return answer({"epoch": hosted.epoch, "result": listed(hosted.db, "SELECT * FROM penstock.epochs")[:limit]})
+    return answer({"epoch": hosted.newest, "result": listed(hosted.db, "SELECT * FROM penstock.epochs")[:limit]})
 
 
 @routes.get("/history", responses=shows({"result": [_HISTORY]}), summary="What refreshes did")

@@ -25,12 +25,18 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 class HttpMetrics:
     def __init__(self, registry: CollectorRegistry):
-        told = {"registry": registry}
-        self._requests = Counter("penstock_http_requests", "Requests answered.", ["method", "route", "status"], **told)
-        self._seconds = Histogram(
-            "penstock_http_seconds", "Seconds until the end of an answer.", ["route"], buckets=_SECONDS, **told
+
+        self._requests = Counter(
+            "penstock_http_requests", "Requests answered.", ["method", "route", "status"], registry=registry
         )
-        self._open = Gauge("penstock_http_open", "Requests that are being answered.", **told)
+        self._seconds = Histogram(
+            "penstock_http_seconds",
+            "Seconds until the end of an answer.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._open = Gauge("penstock_http_open", "Requests that are being answered.", registry=registry)
 
     def begun(self) -> None:
         self._open.inc()
@@ -46,15 +52,17 @@ class RefreshMetrics:
     """Of refreshes that came to an end."""
 
     def __init__(self, registry: CollectorRegistry):
-        view, told = ["database", "view"], {"registry": registry}
+        view = ["database", "view"]
         self._refreshes = Counter(
-            "penstock_refreshes", "Refreshes of a view.", [*view, "action", "reason", "status"], **told
+            "penstock_refreshes", "Refreshes of a view.", [*view, "action", "reason", "status"], registry=registry
         )
-        self._rows = Counter("penstock_rows", "Rows that refreshes moved.", [*view, "direction"], **told)
-        self._phases = Counter("penstock_refresh_seconds", "Seconds of refreshes.", [*view, "phase"], **told)
-        self._errors = Counter("penstock_refresh_errors", "Refreshes that failed.", view, **told)
-        self._jobs = Counter("penstock_spark_jobs", "Spark jobs of refreshes.", view, **told)
-        self._bytes = Counter("penstock_bytes", "Bytes of files that refreshes moved.", [*view, "direction"], **told)
+        self._rows = Counter("penstock_rows", "Rows that refreshes moved.", [*view, "direction"], registry=registry)
+        self._phases = Counter("penstock_refresh_seconds", "Seconds of refreshes.", [*view, "phase"], registry=registry)
+        self._errors = Counter("penstock_refresh_errors", "Refreshes that failed.", view, registry=registry)
+        self._jobs = Counter("penstock_spark_jobs", "Spark jobs of refreshes.", view, registry=registry)
+        self._bytes = Counter(
+            "penstock_bytes", "Bytes of files that refreshes moved.", [*view, "direction"], registry=registry
+        )
 
     def count(self, database: str, record: HistoryRecord) -> None:
         view = (database, record.view)

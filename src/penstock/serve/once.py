@@ -102,7 +102,7 @@ class _Kept:
 
 
 async def _whole(receive: Receive) -> bytes:
-    pieces = []
+    pieces = list[bytes]()
     while True:
         message = await receive()
         if message["type"] != "http.request":

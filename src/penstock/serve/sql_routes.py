@@ -70,7 +70,7 @@ class Command(BaseModel):
 @routes.post("/query/{database}", responses=shows(_ROWS, "The rows."), summary="Run a statement that only reads")
 async def query(body: Command, request: Request, hosted: Named, caller: Reader, served: Served,
                 accept: Annotated[str | None, Header()] = None) -> Response:  # fmt: skip
-    """A query, SHOW, DESCRIBE or EXPLAIN. What writes is refused. Rows come as JSON, NDJSON, CSV or Arrow, by Accept."""
+    """A query, SHOW, DESCRIBE or EXPLAIN. What writes is refused. Accept chooses JSON, NDJSON, CSV or Arrow."""
     return await _run(body, request, hosted, caller, served, accept, reads=True)
 
 
@@ -220,7 +220,7 @@ def schema(hosted: Named) -> Response:
     return answer(
         {
             "database": hosted.name,
-            "epoch": hosted.epoch,
+            "epoch": hosted.newest,
             "tables": tables,
             "materializedViews": list(_views(hosted, columns)),
         }

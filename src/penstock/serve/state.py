@@ -104,12 +104,9 @@ class State:
         """A new token, and its text, which is known to nobody afterwards."""
         text = _PREFIX + secrets.token_urlsafe(32)
         now = _now()
-        token = Token(
-            name=name, role=role, databases=databases, created_at=now, expires_at=None if expires is None else now + expires
-        )  # fmt: skip
-        row = (
-            name, _hash(text), role.word, " ".join(databases), _text(now), _text(token.expires_at)
-        )  # fmt: skip
+        until = None if expires is None else now + expires
+        token = Token(name=name, role=role, databases=databases, created_at=now, expires_at=until)
+        row = (name, _hash(text), role.word, " ".join(databases), _text(now), _text(until))
         try:
             with self._writing() as db:
                 db.execute(

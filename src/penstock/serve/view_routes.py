@@ -164,7 +164,7 @@ async def rows(
         epoch, begin = (int(part) for part in after.split("."))
 
     def read() -> tuple[Rows, int, str | None]:
-        moment = hosted.db.snapshot().epoch if epoch is None else epoch
+        moment = hosted.newest if epoch is None else epoch
         name = view_of(hosted, view).name
         stored = hosted.db.stored(name, moment)
         if stored is None:
@@ -192,7 +192,7 @@ async def changes(hosted: Hosted, served: Served, view: str, since: int, limit: 
     kind = wanted(accept)
 
     def read() -> tuple[Rows, int]:
-        until = hosted.db.snapshot().epoch
+        until = hosted.newest
         return changes_between(hosted, view_of(hosted, view).name, since, until, limit).begun(), until
 
     found, until = await served.gate.run(read)
@@ -218,7 +218,7 @@ async def create(body: NewView, hosted: Meant, served: Served, caller: Admin, re
     given = body.model_dump()
     name, query = given.pop("name"), given.pop("query")
     report = await served.gate.run(lambda: hosted.db.create_view(name, query, **given))
-    done = {"view": name, "epoch": hosted.epoch, "views": []} if report is None else {"view": name, **reported(report)}
+    done = {"view": name, "epoch": hosted.newest, "views": []} if report is None else {"view": name, **reported(report)}
     return answer(done, 201)
 
 
