@@ -41,6 +41,8 @@ def bound(text: str, given: Parameters | None) -> str:
     tokens = tokenize(text)
     places = list(_markers(text, tokens))
     values = _values(text, places, given)
+    if places and ("$" in (t.text for t in tokens) or re.search(r"\r(?!\n)", text)):
+        raise SqlError("with params, a statement cannot have $ outside of texts, nor a carriage return alone.")
     pieces, copied = [], 0
     for (start, end, _), value in zip(places, values, strict=True):
         pieces += [text[copied:start], value]

@@ -24,6 +24,7 @@ from penstock.serve.problems import Refused, dumped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
     from penstock.engine.here import Found
 
@@ -124,19 +125,33 @@ def computed(frame: DataFrame, limit: int | None) -> Rows:
 def _carried(frame: DataFrame, place: int) -> Any:
     """A column as Arrow and Parquet can carry it; what they cannot becomes text."""
     from pyspark.sql import functions as F
-    from pyspark.sql import types as t
 
     field, column = frame.schema[place], frame[f"c{place}"]
-    if isinstance(field.dataType, t.VariantType):
+    if field.dataType.typeName() == "variant":
         return F.to_json(column).alias(field.name)
-    odd = ("void", "interval", "calendarinterval", "geometry", "geography", "time")
-    if any(word in field.dataType.simpleString() for word in odd):
-        return column.cast("string").alias(field.name)
-    return column
+    return column.cast("string").alias(field.name) if _is_odd(field.dataType) else column
+
+
+def _is_odd(kind: DataType) -> bool:
+    """Whether there is in it what not all formats have."""
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.StructType(fields=fields):
+            return any(_is_odd(f.dataType) for f in fields)
+        case t.ArrayType(elementType=element):
+            return _is_odd(element)
+        case t.MapType(keyType=key, valueType=value):
+            return _is_odd(key) or _is_odd(value)
+    usual = (t.NumericType, t.StringType, t.BooleanType, t.BinaryType, t.DateType, t.TimestampType, t.TimestampNTZType)
+    return not isinstance(kind, usual)
 
 
 def _spooled(names: list[str], frame: DataFrame) -> Rows:
+    from pyspark.sql.types import StructField, StructType
+
     from penstock.frames.spark.problems import spark_errors
+    from penstock.frames.spark.types import nullable, to_arrow_schema
 
     place = Path(tempfile.mkdtemp(prefix="penstock-rows-"))
 
@@ -151,8 +166,9 @@ def _spooled(names: list[str], frame: DataFrame) -> Rows:
         ]
         if not files:
             raise Refused(400, "the query gave no columns.", help="Select something.")
-        batches = (pa.Table.from_batches([b]) for file in files for b in file.iter_batches(PIECE))
-        return Rows(list(names), files[0].schema_arrow, batches, remove)
+        schema = to_arrow_schema(StructType([StructField(f.name, nullable(f.dataType)) for f in frame.schema]))
+        batches = (pa.Table.from_batches([b]).cast(schema) for file in files for b in file.iter_batches(PIECE))
+        return Rows(list(names), schema, batches, remove)
     except BaseException:
         remove()
         raise
