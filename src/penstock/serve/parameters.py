@@ -143,3 +143,24 @@ def _check(before: Sequence[Token], places: Sequence[_Place], values: Sequence[s
             wanted.append((token.kind, token.text))
     if wanted != [(token.kind, token.text) for token in after]:
         raise SqlError("a value in params would run into the word beside it. Leave a space around each marker.")
+
+
+_SHOWN = 2_000
+"""Characters of a statement that are written down."""
+
+
+def without_values(text: str) -> str:
+    """A statement for the audit log: what was done, without what may be a row's, or a secret.
+
+    >>> without_values("INSERT INTO t VALUES (1, 'secret') -- why")
+    'INSERT INTO t VALUES (?, ?)'
+    """
+    try:
+        tokens = tokenize(text[: 2 * _SHOWN])
+    except SqlError:
+        return "(cannot be read)"
+    pieces, end = list[str](), tokens[0].start if tokens else 0
+    for token in tokens:
+        pieces += [" " if token.start > end else "", "?" if token.kind in ("string", "number") else token.text]
+        end = token.end
+    return "".join(pieces)[:_SHOWN]

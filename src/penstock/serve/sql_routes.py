@@ -17,7 +17,7 @@ from penstock.serve import guard
 from penstock.serve.access import Caller
 from penstock.serve.context import Named, Reader, Served, answer, listed, shows
 from penstock.serve.hosted import Hosted
-from penstock.serve.parameters import bound
+from penstock.serve.parameters import bound, without_values
 from penstock.serve.problems import Refused
 from penstock.serve.results import JSON, Rows, computed, found_here, wanted, written
 from penstock.serve.roles import role_for
@@ -92,7 +92,7 @@ async def _run(
     kind, limits = wanted(accept), served.options.limits
     limit = min(body.limit or limits.rows, limits.most_rows)
     statement = bound(body.command, body.params)
-    request.state.audit["statement"] = body.command[:2_000]  # as it came, without the values
+    request.state.audit["statement"] = without_values(body.command)
 
     def begin() -> Rows:
         return execute(hosted, caller, statement, limit, reads=reads)

@@ -13,6 +13,7 @@ from penstock.errors import NotFoundError, nearest
 from penstock.observe.status import ViewStatus
 from penstock.serve.context import Admin, Meant, Refresher, Served, ViewName, answer, listed, shows
 from penstock.serve.hosted import Hosted
+from penstock.serve.parameters import without_values
 from penstock.serve.problems import Refused
 from penstock.serve.results import Rows, computed, wanted, written
 from penstock.sql.dialect import quoted
@@ -214,7 +215,7 @@ def reported(report: Any) -> dict[str, Any]:
     "/views", status_code=201, responses=shows({**_REPORT, "view": "totals"}, "Created.", 201), summary="Create a view"
 )
 async def create(body: NewView, hosted: Meant, served: Served, caller: Admin, request: Request) -> Response:
-    request.state.audit["statement"] = f"create {body.name} as {body.query}"[:2_000]
+    request.state.audit["statement"] = without_values(f"CREATE MATERIALIZED VIEW {body.name} AS {body.query}")
     given = body.model_dump()
     name, query = given.pop("name"), given.pop("query")
     report = await served.gate.run(lambda: hosted.db.create_view(name, query, **given))
