@@ -111,14 +111,16 @@ class Client:
 
     def _ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         request = self._request(method, path, body, query)
-        for attempt in range(_TRIES):
+        tries = 0
+        while True:
             try:
                 with urlopen(request, timeout=self._timeout) as answer:
                     return json.load(answer)
             except HTTPError as refused:
                 raise _raised(refused) from None
             except (URLError, ConnectionError, HTTPException) as problem:
-                if attempt == _TRIES - 1:
+                tries += 1
+                if tries == _TRIES:
                     raise errors.PenstockError(f"the server {self._url} cannot be reached: {problem}") from None
 
     def _request(self, method: str, path: str, body: Any, query: Mapping[str, Any]) -> Request:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from fastapi.routing import APIRoute
 from http_server import MAIN, Server, Servers, tokens_of
 
 from penstock.errors import PenstockError
+from penstock.serve import event_routes, looking_routes, sql_routes, view_routes
 from penstock.serve.access import PUBLIC, Needs
 from penstock.serve.app import Application
 from penstock.serve.guard import check
@@ -38,15 +40,14 @@ def needed(route: APIRoute) -> Role | None:
 def routes() -> list[APIRoute]:
     application = Application(Options(places=()))
     try:
-        return list(_flat(application.api.routes))
+        found = [*application.api.routes]
+        for room in (sql_routes, view_routes, event_routes, looking_routes):
+            found += room.routes.routes
+        known = [route for route in found if isinstance(route, APIRoute)]
+        assert {route.path for route in known} == set(application.api.openapi()["paths"])
+        return known
     finally:
         application.close()
-
-
-def _flat(routes: Any) -> Iterator[APIRoute]:
-    for route in routes:
-        if isinstance(route, APIRoute):
-            yield route
 
 
 class Guarded:
@@ -108,7 +109,7 @@ def test_tokens_are_for_databases_expire_and_are_revoked(guarded: Guarded) -> No
     state = State(str(guarded.shop / FILE))
     elsewhere = state.create("elsewhere", Role.ADMIN, ("other",))[1]
     here = state.create("here", Role.READ, ("shop",))[1]
-    over = state.create("over", Role.ADMIN, expires=-state_second())[1]
+    over = state.create("over", Role.ADMIN, expires=timedelta(seconds=-1))[1]
     ask = guarded.server.ask
     assert ask("GET", "/api/v1/schema/shop", token=elsewhere).status == 404
     assert ask("GET", "/api/v1/databases", token=elsewhere).json["result"] == []
@@ -120,12 +121,6 @@ def test_tokens_are_for_databases_expire_and_are_revoked(guarded: Guarded) -> No
     kept = (guarded.shop / FILE).read_bytes()
     assert not any(token.encode() in kept for token in (elsewhere, here, over, *guarded.tokens.values()))
     state.close()
-
-
-def state_second() -> Any:
-    from datetime import timedelta
-
-    return timedelta(seconds=1)
 
 
 def test_jobs_are_their_owners(guarded: Guarded) -> None:

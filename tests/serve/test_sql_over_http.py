@@ -40,8 +40,8 @@ def test_query_refuses_whatever_writes(server: Server) -> None:
 
 
 HOSTILE = [
-    "O'Brien", "x' OR '1' = '1", "\\", "\\'; DROP TABLE orders --", "*/ /*", "${spark.app.name}", "{0}", "$$ ' $$", "\n\r\t",
-    "`", '"', ":id ?", "''", "é\U0001f600", "\u2028",
+    "O'Brien", "x' OR '1' = '1", "\\", "\\'; DROP TABLE orders --", "*/ /*", "${spark.app.name}", "{0}", "$$ ' $$",
+    "\n\r\t", "`", '"', ":id ?", "''", "é\U0001f600", "\u2028",
 ]  # fmt: skip
 
 
