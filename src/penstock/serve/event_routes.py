@@ -20,6 +20,8 @@ routes = APIRouter(prefix="/api/v1", tags=["Events"])
 
 _HEARTBEAT = 15.0
 """Seconds of silence until a comment is sent, which tells both sides that the other one is there."""
+_HELLO = b"retry: 2000\n\n"
+"""Nothing that happens after it is missed; and who is cut off is to come back after two seconds."""
 _MOST_CHANGED = 10_000
 """Rows of a change that are sent; of a larger one, only that the view is to be read again."""
 
@@ -89,7 +91,6 @@ def _stream(served: Context, events: AsyncIterator[bytes]) -> StreamingResponse:
 async def _counted(served: Context, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     served.streams += 1
     try:
-        yield b"retry: 2000\n\n"
         async for event in events:
             yield event
     finally:
@@ -98,7 +99,9 @@ async def _counted(served: Context, events: AsyncIterator[bytes]) -> AsyncIterat
 
 async def _events(hosted: Hosted, listener: Listener, after: str | None) -> AsyncIterator[bytes]:
     try:
-        for told in await anyio.to_thread.run_sync(hosted.listen, listener, after):
+        missed = await anyio.to_thread.run_sync(hosted.listen, listener, after)
+        yield _HELLO
+        for told in missed:
             yield told.sent()
         async for found in _heard(listener):
             yield b": still here\n\n" if found is None else found.sent()
@@ -122,6 +125,7 @@ async def _heard(listener: Listener) -> AsyncIterator[Told | None]:
 async def _changes(hosted: Hosted, served: Context, view: str, since: int, listener: Listener) -> AsyncIterator[bytes]:
     try:
         await anyio.to_thread.run_sync(hosted.listen, listener, None)
+        yield _HELLO
         newest = (await anyio.to_thread.run_sync(hosted.db.snapshot)).epoch
         if newest > since:
             yield await _change(hosted, served, view, since, newest)
