@@ -121,9 +121,9 @@ def test_events_are_told_and_told_again(copied: Callable[[], Path], serving: Ser
         db.refresh("copies")
     assert next(heard)["data"]["epoch"] == epoch + 1
     long_ago = listening(server, "/api/v1/events/shop", f"{epoch - 1}-gone-1")
-    assert [(each["event"], each["data"].get("epoch")) for each in (next(long_ago), next(long_ago), next(long_ago))] == [
-        ("gap", None), ("epoch", epoch), ("epoch", epoch + 1),
-    ]  # fmt: skip
+    missed = [next(long_ago) for _ in range(3)]
+    assert [each["event"] for each in missed] == ["gap", "epoch", "epoch"]
+    assert [each["data"]["epoch"] for each in missed[1:]] == [epoch, epoch + 1]
 
 
 def test_a_view_is_followed(copied: Callable[[], Path], serving: Servers) -> None:
@@ -153,7 +153,8 @@ def test_a_view_is_followed(copied: Callable[[], Path], serving: Servers) -> Non
 def test_metrics_are_those_of_prometheus(server: Server) -> None:
     server.sql("INSERT INTO orders VALUES (11, 'us', 1)")
     server.ask("POST", "/api/v1/refresh", {})
-    wanted = 'penstock_refreshes_total{action="INCREMENTAL",database="shop",reason="CHANGED",status="SUCCEEDED",view="totals"}'
+    counter = 'penstock_refreshes_total{action="INCREMENTAL",database="shop",reason="CHANGED"'
+    wanted = f'{counter},status="SUCCEEDED",view="totals"}}'
     while wanted not in (found := server.ask("GET", "/metrics").body.decode()):
         pass  # the catalog is looked at twice a second
     for name in ("view_lag_seconds", "view_data_time_seconds", "view_state", "rows_total", "refresh_seconds_total",
@@ -225,7 +226,7 @@ def test_a_server_that_goes_down_finishes_what_it_began(copied: Callable[[], Pat
             assert server.ask("GET", "/api/v1/health").status == 200
         refresh.join()
     assert [(answer.status, answer.json["views"][0]["action"]) for answer in answers] == [(200, "INCREMENTAL")]
-    assert list(stream) == [] or True
+    assert {event["event"] for event in stream} <= {"refresh", "node", "epoch"}, "the stream has ended"
     assert server.ended() == 0
     assert server.lines[-1] == "stopped"
 
