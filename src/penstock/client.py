@@ -135,8 +135,7 @@ class Client:
             request.add_header("Content-Type", "application/json")
         return request
 
-    def _stream(self, path: str, since: Any, **query: Any) -> Iterator[dict[str, Any]]:
-        last = since
+    def _stream(self, path: str, last: Any, **query: Any) -> Iterator[dict[str, Any]]:
         while True:
             request = self._request("GET", path, None, query)
             if last is not None:

@@ -76,6 +76,7 @@ class Hosted:
         self._lock = threading.Lock()
         self._kept: deque[Told] = deque(maxlen=KEPT)
         self._listeners: set[Listener] = set()
+        self._hung_up = False
         self._wake, self._stopped = threading.Event(), False
         self._follower = self.db.follow()
         self.epoch = self._follower.epoch
@@ -117,6 +118,8 @@ class Hosted:
         """Tell somebody what comes from now on; gives what came since an event that they know."""
         with self._lock:
             self._listeners.add(listener)
+            if self._hung_up:
+                listener.tell(None)
             return self._since(after)
 
     def leave(self, listener: Listener) -> None:
@@ -128,8 +131,9 @@ class Hosted:
         return len(self._listeners)
 
     def hang_up(self) -> None:
-        """End all streams."""
+        """End all streams, and those that begin in this moment."""
         with self._lock:
+            self._hung_up = True
             for listener in self._listeners:
                 listener.tell(None)
 
@@ -174,8 +178,9 @@ class Hosted:
             self._wake.clear()
             try:
                 events, history = self._follower.look()
-            except PenstockError as problem:  # the catalog is away, say: it may be there again in a moment
-                _log.warning("the catalog of %r cannot be followed: %s", self.name, problem)
+            except Exception as problem:  # the catalog is away, say: it may be there again in a moment
+                known = isinstance(problem, PenstockError)
+                _log.warning("the catalog of %r cannot be followed: %s", self.name, problem, exc_info=not known)
                 continue
             for record in history:
                 self._count(self.name, record)

@@ -23,8 +23,10 @@ class Limits:
     """Rows of an answer, unless the request says otherwise."""
     most_rows: int = 10_000_000
     """Rows that a request can ask for."""
-    kept_answer: int = 1024 * 1024
-    """Bytes of an answer that is kept: that of a job, and of a request with an X-Request-Id."""
+    kept_answer: int = 64 * 1024
+    """Bytes of an answer that is kept for a request with an X-Request-Id."""
+    job_answer: int = 1024 * 1024
+    """Bytes of the answer of a job."""
     streams: int = 200
     """Streams of events that are open at once."""
 

@@ -145,17 +145,14 @@ class Protection:
         route = _route_of(scope)
         if caller is None and status == 200:  # the page's files, and whether the server is well
             return
-        _audit.info(
-            "%s",
-            json.dumps(
-                {
-                    "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "user": caller.name if caller else None,
-                    "role": caller.role.word if caller else None, "from": (scope.get("client") or (None,))[0],
-                    "method": scope["method"], "route": route, **scope["state"].get("audit", {}),
-                    "status": status, "seconds": round(seconds, 4), "request": scope["state"]["request_id"],
-                }
-            ),
-        )  # fmt: skip
+        meant = {name: str(value)[:255] for name, value in scope.get("path_params", {}).items() if name != "path"}
+        line = {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "user": caller.name if caller else None,
+            "role": caller.role.word if caller else None, "from": (scope.get("client") or (None,))[0],
+            "method": scope["method"], "route": route, **meant, **scope["state"].get("audit", {}), "status": status,
+            "seconds": round(seconds, 4), "request": scope["state"]["request_id"],
+        }  # fmt: skip
+        _audit.info("%s", json.dumps(line))
 
 
 def _route_of(scope: Scope) -> str:

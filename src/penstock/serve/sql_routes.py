@@ -99,7 +99,7 @@ async def _run(
 
     if not body.awaitResponse:
         job = served.jobs.begin(
-            caller.name, hosted.name, lambda: _kept(begin(), caller, limit, limits.kept_answer)
+            caller.name, hosted.name, lambda: _kept(begin(), caller, limit, limits.job_answer)
         )  # fmt: skip
         return answer({**job.told(), "href": f"{request.scope.get('root_path', '')}/api/v1/jobs/{job.id}"}, 202)
     rows = await served.gate.run(begin)

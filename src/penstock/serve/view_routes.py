@@ -123,13 +123,14 @@ def views(hosted: Meant) -> Response:
 @routes.get("/views/{view}", responses=shows(_VIEW), summary="One view")
 def one_view(view: ViewName, hosted: Meant) -> Response:
     found = view_of(hosted, view)
-    name = found.name.replace("'", "''")
-    columns = f"SELECT column, type, comment FROM penstock.columns WHERE name = '{name}'"
-    record = next(
-        r for r in listed(hosted.db, "SELECT name, query, comment FROM penstock.views") if r["name"] == found.name
-    )
-    return answer({**told(found), "query": record["query"], "comment": record["comment"],
-                   "columns": listed(hosted.db, columns)})  # fmt: skip
+    known = listed(hosted.db, "SELECT name, query, comment FROM penstock.views")
+    record = next(row for row in known if row["name"] == found.name)
+    columns = [
+        {"name": row["column"], "type": row["type"], "comment": row["comment"]}
+        for row in listed(hosted.db, "SELECT * FROM penstock.columns")
+        if row["name"] == found.name
+    ]
+    return answer({**told(found), "query": record["query"], "comment": record["comment"], "columns": columns})
 
 
 @routes.get("/views/{view}/explain", responses=shows({"view": "totals", "incremental": True, "text": "totals: .."}),
@@ -244,7 +245,9 @@ async def drop(view: ViewName, hosted: Meant, served: Served, caller: Admin, cas
 
 
 @routes.post("/refresh", responses=shows(_REPORT), summary="Refresh views, upstream first")
-async def refresh(body: Wanted, hosted: Meant, served: Served, caller: Refresher) -> Response:
+async def refresh(body: Wanted, hosted: Meant, served: Served, caller: Refresher, request: Request) -> Response:
+    request.state.audit["views"] = body.views
+
     def work() -> Any:
         names = None if body.views is None else [view_of(hosted, name).name for name in body.views]
         return hosted.db.refresh(*([names] if names is not None else []), full=body.full, wait=body.wait)

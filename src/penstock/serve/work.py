@@ -17,7 +17,8 @@ import anyio.to_thread
 from penstock.serve.problems import Refused, document, status_of
 
 _T = TypeVar("_T")
-_MOST_JOBS = 1_000
+_RUNNING_JOBS = _KEPT_JOBS = 100
+"""Jobs at once, and jobs that are over and can be asked for."""
 
 
 class Gate:
@@ -97,11 +98,11 @@ class Jobs:
     def begin(self, user: str, database: str, work: Callable[[], dict[str, Any]]) -> Job:
         self._gate.check()
         with self._lock:
-            if self.running >= _MOST_JOBS // 2:
+            if self.running >= _RUNNING_JOBS:
                 raise Refused(429, "too many jobs are running.", help="Wait for some.", headers={"Retry-After": "5"})
             job = Job(secrets.token_hex(12), user, database, datetime.now(timezone.utc))
             self._known[job.id] = job
-            for old in [one for one in self._known.values() if one.ended_at is not None][: -_MOST_JOBS // 2]:
+            for old in [one for one in self._known.values() if one.ended_at is not None][:-_KEPT_JOBS]:
                 del self._known[old.id]
         task = asyncio.get_running_loop().create_task(self._run(job, work))
         self._tasks.add(task)
