@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-unit test-long test-connect test-tpch test-fuzz test-api test-versions docs lint demo bench java clean
+.PHONY: help install test test-unit test-long test-connect test-tpch test-fuzz test-api test-soak test-versions docs lint demo bench java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ FUZZED := $(addprefix tests/spark/test_,random_views.py schedules.py reading.py 
 
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest $(FUZZED)
+
+test-soak: java install ## kill and stop processes at work for MINUTES=60 minutes, and see that nothing is lost or wrong
+	$(BIN)/python tests/soak/soak.py --minutes $(or $(MINUTES),10)
 
 test-versions: java ## run telling tests with every version of Spark and Delta Lake that is let in
 	.ci/test-versions "$(PYTHON)" $(PAIRS)

@@ -12,7 +12,9 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import penstock
+from catalogs import put_elsewhere
 from connect_server import OVER_CONNECT, connect_session, opened
+from postgres import new_database, running_server
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("penstock", deadline=None)
@@ -55,9 +57,25 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    with running_server() as url:
+        yield url
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is marked ``catalogs`` runs on SQLite and on PostgreSQL."""
+    if metafunc.definition.get_closest_marker("catalogs") and "warehouse" in metafunc.fixturenames:
+        metafunc.parametrize("warehouse", ["sqlite", "postgresql"], indirect=True)
+
+
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Path:
-    return tmp_path / "warehouse"
+def warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "warehouse"
+    if getattr(request, "param", "sqlite") == "postgresql":
+        put_elsewhere(path, new_database(request.getfixturevalue("postgres")))
+    return path
 
 
 @pytest.fixture

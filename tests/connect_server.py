@@ -15,6 +15,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 import penstock
+from catalogs import connected
 from penstock.engine.embedded import settings
 
 OVER_CONNECT = "PENSTOCK_TEST_CONNECT" in os.environ
@@ -52,7 +53,7 @@ def connect_session() -> Iterator[SparkSession]:
 
 def opened(path: Path, spark: SparkSession) -> penstock.Database:
     """A warehouse that is opened in the session of the tests."""
-    return penstock.connect(path, spark=spark if OVER_CONNECT else None)
+    return connected(path, spark=spark if OVER_CONNECT else None)
 
 
 def without_connect() -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from evidence import Evidence, load
 from penstock.bench.constructs import CONSTRUCTS, ROUNDS
+from penstock.observe.suggestions import suggestion
 
 PAGE = "docs/operators.md"
 
@@ -100,8 +101,8 @@ def page(constructs: list[Evidence], queries: list[Evidence]) -> str:
         parts.append(f"## {section}\n\n{_recomputed(items) if items[0].code else _maintained(items)}")
     parts.append(_NOTES)
     parts.append(_tpch(queries))
-    codes = "\n".join(f"| `{code}` | {words} |" for code, words in CODES.items())
-    parts.append(f"{_ACTIONS}\n| code | construct |\n|---|---|\n{codes}\n")
+    codes = "\n".join(f"| `{code}` | {words} | {suggestion(code)} |" for code, words in CODES.items())
+    parts.append(f"{_ACTIONS}\n| code | construct | what to do |\n|---|---|---|\n{codes}\n")
     return "\n".join(parts)
 
 

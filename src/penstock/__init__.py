@@ -1,5 +1,6 @@
 """Penstock keeps SQL materialized views fresh on Apache Spark and Delta Lake by work in proportion to what changed."""
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from penstock.database import Database, Done, connect
@@ -22,6 +23,8 @@ from penstock.errors import (
     SqlError,
     WarehouseError,
 )
+
+logging.getLogger("penstock").addHandler(logging.NullHandler())  # quiet, unless a program wants to hear
 
 if TYPE_CHECKING:
     from penstock.client import Client

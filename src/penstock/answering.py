@@ -10,6 +10,7 @@ from penstock.engine.callbacks import Committed
 from penstock.engine.options import plain_name
 from penstock.engine.report import counted
 from penstock.errors import NotSupportedError
+from penstock.frames.frame import NotHere
 from penstock.sql import statements as s
 from penstock.sql.names import OWN
 from penstock.storage.log_listing import newest_version
@@ -37,6 +38,8 @@ class Done:
     message: str
     rows: int | None = None
     report: Report | None = None
+    by_spark: str | None = None
+    """Why a statement on rows was done by Spark; None if it was not."""
 
     def __str__(self) -> str:
         return self.message
@@ -154,18 +157,23 @@ class Answering:
             return self._show(s.DescribeView(statement.text, statement.target))
         if statement.verb == "VACUUM" and statement.target.lower() in world.views:
             return _vacuumed(self.at.engine.vacuum(statement.target))
-        written = self.at.tables.write_here(statement)
-        if written is not None:
+        why: str | None = None
+        try:
+            written = self.at.tables.write_here(statement)
             self._committed(statement, written)
             return Done(f"{statement.verb}: {counted(written)}", rows=written)
+        except NotHere as reason:
+            why = str(reason) or "only Spark computes it"
         result = self.at.tables.run(statement)
         if statement.returns_rows:
             return result
         row = result.first() if "num_affected_rows" in result.columns else None
         self._committed(statement, None if row is None else row["num_affected_rows"])
         if row is None:
-            return Done(f"{statement.verb} done")
-        return Done(f"{statement.verb}: {counted(row['num_affected_rows'])}", rows=row["num_affected_rows"])
+            return Done(f"{statement.verb} done", by_spark=why)
+        return Done(
+            f"{statement.verb}: {counted(row['num_affected_rows'])}", rows=row["num_affected_rows"], by_spark=why
+        )
 
     def _committed(self, statement: s.TableStatement, rows: int | None) -> None:
         """Tell of a statement that has changed a table."""

@@ -16,6 +16,8 @@ from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.engine.options import choice, emission, lag_of, length, patience, plain_name, policy_of
 from penstock.errors import NotSupportedError
 from penstock.observe.alerting import current_alerts
+from penstock.observe.epochs import EpochSummary
+from penstock.observe.epochs import epochs as view_epochs
 from penstock.observe.explain import Explanation
 from penstock.observe.graph import Graph
 from penstock.observe.graph import graph as view_graph
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.engine.callbacks import Committed, Happening
+    from penstock.engine.callbacks import Committed
+    from penstock.engine.events import Began, Ended, Worked
     from penstock.engine.here import Found
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
@@ -181,6 +184,11 @@ class Database:
         world = self._catalog.world()
         return {world.display_name(key): found for key, found in view_statistics(self._catalog).items()}
 
+    def epochs(self, limit: int | None = None) -> list[EpochSummary]:
+        """What each epoch was, newest first: what was due and why, what was done to each node, where the time went."""
+        self._at.check_open()
+        return view_epochs(self._catalog, limit)
+
     def verify(self, *names: str, sample: float | None = None) -> list[Verification]:
         """Compare views (all without names) with their queries, on the versions that they were computed from.
 
@@ -280,12 +288,13 @@ class Database:
         consistency: str | None = None,
         schedule_policy: str | None = None,
     ) -> None:
-        """Change when or how a view is refreshed."""
+        """Change when or how a view is refreshed. ``target_lag="NONE"`` takes a target lag away."""
         self._at.check_open(to_change=True)
         self._at.engine.views.alter(
             s.AlterView(
                 "", name=name, policy=policy, trigger=None if refresh is None else trigger_of(refresh),
-                lag=lag_of(target_lag), consistency=consistency, schedule=schedule_policy, priority=priority,
+                lag=lag_of(target_lag, none=True), consistency=consistency, schedule=schedule_policy,
+                priority=priority,
             )
         )  # fmt: skip
 
@@ -317,13 +326,19 @@ class Database:
         self._at.check_open()
         return self._at.alerting.callbacks.add(callback)
 
-    def on_refresh(self, callback: Callable[[Happening], object]) -> Callable[[], None]:
-        """Have a function called when a refresh begins here, and when a piece of one is through.
+    def on_refresh(self, callback: Callable[[Began | Worked | Ended], object]) -> Callable[[], None]:
+        """Have a function called when work on a view begins here, when a piece of it is through, and when it ends.
 
         What it raises is logged, and stops nothing. Gives a function that takes it back.
         """
         self._at.check_open()
-        return self._at.happened.add(callback)
+        begun, worked = self._at.engine.refreshing.add(callback), self._at.engine.worked.add(callback)
+
+        def forget() -> None:
+            begun()
+            worked()
+
+        return forget
 
     def run(self, *, background: bool = False, tell: Callable[[Finished], None] | None = None) -> Runner:
         """Keep the views fresh that say when they refresh, until ``stop`` (or Ctrl-C).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import TYPE_CHECKING, Any
 
 from penstock.vocabulary import Reason
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _MOST_NAMED = 20
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+"""How Spark's messages name what they tell of."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -125,3 +128,20 @@ class RefreshError(PenstockError):
 
 class InternalError(PenstockError):
     """A broken promise inside Penstock. Please report it together with the message."""
+
+
+def without_values(problem: BaseException) -> str:
+    """What may be said of a problem in logs, alerts and events, where no value of a row may be.
+
+    Messages of our own name tables, views and columns. Those of Spark and of libraries may quote values.
+
+    >>> without_values(QueryError("[CAST_INVALID_INPUT] The value 'x' of the type STRING cannot be cast to INT."))
+    'CAST_INVALID_INPUT'
+    >>> without_values(SourceError("table 'orders' cannot be read: its directory is gone."))
+    "table 'orders' cannot be read: its directory is gone."
+    """
+    cause = problem.__cause__
+    if isinstance(problem, PenstockError) and not isinstance(problem, QueryError) and cause is None:
+        return str(problem)
+    conditions = ", ".join(dict.fromkeys(_CONDITION.findall(str(problem))))
+    return conditions or ("a query failed" if isinstance(problem, QueryError) else type(cause or problem).__name__)

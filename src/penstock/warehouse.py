@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog
 from penstock.catalog.connection import refusal
-from penstock.engine.callbacks import Callbacks, Committed, Happening
+from penstock.engine.callbacks import Callbacks, Committed
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
+from penstock.lineage import Lineage, wanted
 from penstock.storage.locations import local_path
-from penstock.telling import Telling
+from penstock.telling import Telling, log_refresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,10 +52,9 @@ class Warehouse:
         self.closed = False
         self.committed: Callbacks[Committed] = Callbacks()
         """Who is told of commits to tables that were made here."""
-        self.happened: Callbacks[Happening] = Callbacks()
-        """Who is told of refreshes while they go on."""
         self.alerting = Telling(self.path, self.catalog.world)
         self.catalog.alerted = self.alerting
+        self._lineage: Lineage | None = None
         self._given_spark = spark
 
     def check_open(self, *, to_change: bool = False) -> None:
@@ -79,7 +79,12 @@ class Warehouse:
     def engine(self) -> Engine:
         from penstock.engine.engine import Engine
 
-        return Engine(self.path, self.spark, self.catalog, self.progress, self.happened)
+        engine = Engine(self.path, self.spark, self.catalog, self.progress)
+        engine.refreshing.add(log_refresh)
+        if wanted():
+            self._lineage = Lineage(self.path)
+            engine.refreshing.add(self._lineage)
+        return engine
 
     @cached_property
     def tables(self) -> SourceTables:
@@ -96,4 +101,6 @@ class Warehouse:
         if "_spark" in self.__dict__:  # somebody has asked for it
             self._spark.close()
         self.alerting.close()
+        if self._lineage is not None:
+            self._lineage.close()
         self.catalog.close()

@@ -19,6 +19,7 @@ from penstock.catalog.alerts import SUGGESTIONS, Alert
 from penstock.observe.alerting import overdue
 from penstock.schedule.scheduler import Scheduler
 from penstock.vocabulary import AlertKind
+from receivers import Receiver
 
 TOTALS = "SELECT region, SUM(amount) AS total FROM orders GROUP BY region"
 
@@ -192,15 +193,12 @@ def test_the_address_of_a_webhook_is_checked(db: penstock.Database, value: str) 
 
 
 def test_alerts_go_to_the_webhook(orders: penstock.Database, monkeypatch: pytest.MonkeyPatch, warehouse: Path) -> None:
-    from unit.test_webhook import Receiver
-
-    receiver = Receiver()
     monkeypatch.setenv("PENSTOCK_ALERT_SECRET", "s3cret")
-    orders.set("alert_webhook", receiver.url)
-    orders.create_view("totals", TOTALS, target_lag="1 minute")
-    with opened(warehouse, orders.spark) as other:
-        other._catalog.change_alerts({("totals", AlertKind.LAG_EXCEEDED): "it is old"}, [])
-    ((headers, body),) = receiver.heard
+    with Receiver() as receiver:
+        orders.set("alert_webhook", receiver.url)
+        orders.create_view("totals", TOTALS, target_lag="1 minute")
+        with opened(warehouse, orders.spark) as other:
+            other._catalog.change_alerts({("totals", AlertKind.LAG_EXCEEDED): "it is old"}, [])
+        ((headers, body),) = receiver.heard
     assert json.loads(body)["view"] == "totals"
     assert "X-Penstock-Signature" in headers
-    receiver.server.shutdown()

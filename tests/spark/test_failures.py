@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from catalogs import catalog_of, connected
 from oracle import assert_all_fresh, assert_fresh, rows
 from penstock.catalog.leases import Leases
 
@@ -24,6 +25,7 @@ def t(db: penstock.Database) -> penstock.Database:
     return db
 
 
+@pytest.mark.catalogs
 def test_a_view_that_fails_does_not_stop_the_others(t: penstock.Database) -> None:
     t.create_view("fine", "SELECT k, SUM(x) AS s FROM t GROUP BY k")
     t.create_view("fragile", "SELECT k, 10 DIV x AS q FROM t")
@@ -60,12 +62,13 @@ def test_a_warehouse_may_have_any_name(tmp_path: Path) -> None:
     assert (path / "catalog.sqlite").exists()
 
 
+@pytest.mark.catalogs
 def test_reopening_shows_the_same_views_rows_and_history(t: penstock.Database, warehouse: Path) -> None:
     t.create_view("v", "SELECT k, SUM(x) AS s FROM t GROUP BY k HAVING SUM(x) > 0")
     for change in ("INSERT INTO t VALUES (3, 3)", "UPDATE t SET x = 7 WHERE k = 1", "DELETE FROM t WHERE k = 2"):
         t.sql(change)
         t.refresh()
-        with penstock.connect(warehouse) as other:
+        with connected(warehouse) as other:
             assert rows(other.table("v")) == rows(t.table("v"))
             assert other.history("v") == t.history("v")
             assert other.status() == t.status()
@@ -80,16 +83,17 @@ CRASH = """
     def die(*args, **kwargs):
         os._exit(9)
 
-    if sys.argv[2] == "commit":
+    if sys.argv[3] == "commit":
         penstock.storage.apply.commit = die
     else:
         Catalog.publish = die
-    db = penstock.connect(sys.argv[1])
+    db = penstock.connect(sys.argv[1], catalog=sys.argv[2] or None)
     db.sql("INSERT INTO t VALUES (3, 3), (1, 5)")
     db.refresh()
 """
 
 
+@pytest.mark.catalogs
 @pytest.mark.parametrize("moment", ["commit", "publish"])
 def test_a_process_killed_in_an_epoch_leaves_nothing_to_repair(
     t: penstock.Database, warehouse: Path, moment: str
@@ -97,9 +101,10 @@ def test_a_process_killed_in_an_epoch_leaves_nothing_to_repair(
     t.create_view("v", "SELECT k, SUM(x) AS s FROM t GROUP BY k")
     t.create_view("w", "SELECT s FROM v WHERE s > 1")
     before = rows(t.table("v"))
-    child = subprocess.run([sys.executable, "-c", textwrap.dedent(CRASH), str(warehouse), moment], check=False)
+    command = [sys.executable, "-c", textwrap.dedent(CRASH), str(warehouse), catalog_of(warehouse) or "", moment]
+    child = subprocess.run(command, check=False)
     assert child.returncode == 9
-    with penstock.connect(warehouse) as db:
+    with connected(warehouse) as db:
         assert rows(db.table("v")) == before
         db.refresh()
         assert_all_fresh(db, "INCREMENTAL")
@@ -108,10 +113,11 @@ def test_a_process_killed_in_an_epoch_leaves_nothing_to_repair(
         assert_all_fresh(db, "INCREMENTAL")
 
 
+@pytest.mark.catalogs
 def test_a_view_that_another_process_refreshes_is_skipped(t: penstock.Database, warehouse: Path) -> None:
     t.create_view("v", "SELECT k FROM t")
     t.sql("INSERT INTO t VALUES (4, 4)")
-    with penstock.connect(warehouse) as other, Leases(other._catalog, ["v"]):
+    with connected(warehouse) as other, Leases(other._catalog, ["v"]):
         skipped = t.refresh()["v"]
         assert (skipped.action, skipped.reason) == ("SKIP", "HELD_BY_ANOTHER")
     assert t.refresh()["v"].action == "INCREMENTAL"

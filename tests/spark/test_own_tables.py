@@ -44,6 +44,15 @@ def test_history_epochs_and_dependencies(shop: penstock.Database) -> None:
     assert first[:3] == (1, "totals", "orders 1")
     assert second[:3] == (2, "totals, best", "orders 1")
     assert third[:3] == (3, "totals, best", "orders 2")
+    newest = shop.read_here("SELECT work, phases, due, run FROM penstock.epochs WHERE epoch = 3")
+    assert newest is not None
+    (told,) = newest.rows.table.to_pylist()
+    assert [line.split(",")[0] for line in told["c0"].split("; ")] == [
+        "totals: INCREMENTAL (CHANGED)", "best: INCREMENTAL (CHANGED)",
+    ]  # fmt: skip
+    assert "computing" in told["c1"]
+    assert told["c2"] is None, "by hand"
+    assert len(told["c3"]) == 12
     reads = shop.sql("SELECT d.* FROM penstock.dependencies d")
     assert sorted(rows(reads)) == [("best", "totals", "view"), ("totals", "orders", "table")]
 

@@ -26,6 +26,7 @@ from penstock.storage.apply import Applied, TableChange, apply_change, replace_a
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import read_snapshot
+from penstock.storage.runs import Run
 from penstock.storage.view_table import create_table, restore
 
 Rows = Sequence[tuple[Any, ...]]
@@ -47,7 +48,7 @@ class Table:
         self.expected = Counter(map(self._shown, rows))
         frame = self._frame(rows, ddl)
         create_table(self.path, frame.schema.json(), "t")
-        self.version = replace_all(self.now, self._spread(frame), node="t", run=self._next()).version
+        self.version = replace_all(self.now, self._spread(frame), node="t", run=Run(self._next())).version
 
     def _spread(self, frame: DataFrame) -> SparkFrame:
         return SparkFrame.of_frame(Running(self.spark), frame.repartition(3), UNKNOWN)
@@ -60,7 +61,7 @@ class Table:
         table = frame.toArrow() if local else None
         rows = SparkFrame.of_frame(Running(self.spark), frame, UNKNOWN)
         change = TableChange(rows=rows, inserted=len(added), deleted=len(removed), keys=self.keys, local=table)
-        applied = apply_change(Running(self.spark), self.now, change, node="t", run=self._next())
+        applied = apply_change(Running(self.spark), self.now, change, node="t", run=Run(self._next()))
         self.version = applied.version
         self.expected.subtract(map(self._shown, removed))
         self.expected.update(map(self._shown, added))
@@ -166,7 +167,7 @@ def test_files_that_a_version_has_no_more_are_not_taken_for_all_of_it(
     before = [file.path for file in numbers.now.files]
     rows = numbers.spark.range(6).selectExpr("CAST(id AS INT) AS id", "'new' AS v").repartition(len(before))
     frame = SparkFrame.of_frame(Running(numbers.spark), rows, UNKNOWN)
-    replace_all(numbers.now, frame, node="t", run="9")
+    replace_all(numbers.now, frame, node="t", run=Run("9"))
     assert len(numbers.now.files) == len(before)
     monkeypatch.setattr(limits, "MANY_PLACES", -1)
     assert reader.read_files(numbers.spark, numbers.now, before, ["v"]).distinct().collect() == [("old",)]
@@ -277,7 +278,7 @@ def test_a_conflict_leaves_nothing_behind(numbers: Table, monkeypatch: pytest.Mo
 
 def test_restoring_and_all_other_strategies_on_vectors(numbers: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     def restored(version: int, expected: Counter[Any]) -> None:
-        numbers.version = restore(numbers.path, version)
+        numbers.version = restore(numbers.path, version, Run.begun())
         numbers.expected = expected.copy()
         numbers.check()
 
@@ -330,7 +331,7 @@ def test_a_late_reader_reads_only_what_was_marked(numbers: Table, monkeypatch: p
     gone = {(i, "old"): -1 for i in (1, 2, 3, 150, 299)}
     assert change(since, numbers.now) == gone | {(1, "newer"): 1, (2, "new"): 1, (3, "new"): 1}
     last = numbers.now
-    numbers.version = restore(numbers.path, middle.version)
+    numbers.version = restore(numbers.path, middle.version, Run.begun())
     assert change(last, numbers.now) == {
         (1, "newer"): -1, (1, "new"): 1, (3, "new"): -1, (3, "old"): 1, (299, "old"): 1
     }  # fmt: skip

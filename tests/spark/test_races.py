@@ -21,19 +21,22 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
+from catalogs import catalog_of, connected
 from oracle import assert_all_fresh, assert_fresh, rows
 from penstock import points
 from penstock.catalog.leases import Leases
-from penstock.storage import appending
+from penstock.storage import row_change
 from penstock.storage.delta_log import Snapshot, check_files
 from races import between, let_leases_run_out
+
+pytestmark = pytest.mark.catalogs
 
 COUNTS = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
 
 
 @pytest.fixture
 def other(spark: SparkSession, warehouse: Path) -> Iterator[penstock.Database]:
-    with penstock.connect(warehouse) as database:
+    with connected(warehouse) as database:
         yield database
 
 
@@ -85,7 +88,7 @@ def test_an_epoch_that_took_longer_comes_after_one_that_was_published_meanwhile(
     seen: list[int] = []
     then = rows(t.table("a1"))
     meanwhile = when("refreshing a2", lambda: seen.append(other.refresh("b").epoch))
-    with penstock.connect(warehouse, progress=meanwhile) as slow:
+    with connected(warehouse, progress=meanwhile) as slow:
         epoch = slow.refresh("a2").epoch
     assert epoch == seen[0] + 1
     assert rows(t.table("a1", epoch=seen[0])) == then, "what epoch b showed, it still shows"
@@ -104,7 +107,7 @@ def test_a_watermark_does_not_move_back(db: penstock.Database, other: penstock.D
         other.sql("INSERT INTO t VALUES (TIMESTAMP'2024-01-01 12:00:00', 1)")
         other.refresh("y")
 
-    with penstock.connect(warehouse, progress=when("refreshing x", further)) as slow:
+    with connected(warehouse, progress=when("refreshing x", further)) as slow:
         slow.refresh("x")
     (mark,) = [row["watermark"] for row in db.sql("SHOW WATERMARKS").collect() if row["name"] == "t"]
     assert str(mark).startswith("2024-01-01 12:00")
@@ -174,7 +177,7 @@ def test_a_table_dropped_during_an_insert(
     t: penstock.Database, other: penstock.Database, warehouse: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     """Before its rows are written, or after: it says so, and leaves nothing where the table was."""
-    write = appending.write_table
+    write = row_change.write_table
 
     def dropping(*arguments: Any) -> Any:
         if moment == 1:
@@ -184,7 +187,7 @@ def test_a_table_dropped_during_an_insert(
             other.sql("DROP TABLE t")
         return written
 
-    monkeypatch.setattr(appending, "write_table", dropping)
+    monkeypatch.setattr(row_change, "write_table", dropping)
     with pytest.raises(penstock.NotFoundError, match="'t' was dropped meanwhile"):
         t.sql("INSERT INTO t VALUES (7)")
     assert not (warehouse / "tables" / "t").exists()
@@ -241,7 +244,7 @@ STOPPED = """
             print("stopped", flush=True)
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    db = penstock.connect(sys.argv[1])
+    db = penstock.connect(sys.argv[1], catalog=sys.argv[2] or None)
     db.spark
     points.listener = stop
     try:
@@ -256,7 +259,9 @@ def test_a_process_that_is_stopped_and_continued(t: penstock.Database, warehouse
     t.create_view("v", "SELECT COUNT(*) AS n FROM t")
     t.sql("INSERT INTO t VALUES (3)")
     child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(STOPPED), str(warehouse)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(STOPPED), str(warehouse), catalog_of(warehouse) or ""],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert child.stdout is not None
@@ -283,7 +288,7 @@ def test_two_create_at_once(t: penstock.Database, warehouse: Path, shared: bool)
     """The second waits, and finds what the first has made."""
     query = f"SELECT g.k, g.n, t.k AS j FROM ({COUNTS}) g JOIN t ON t.k = g.k"
     waits = threading.Event()
-    with penstock.connect(warehouse, progress=lambda text: waits.set() if "waiting" in text else None) as second:
+    with connected(warehouse, progress=lambda text: waits.set() if "waiting" in text else None) as second:
         name = "w" if shared else "v"
         found: list[tuple[threading.Thread, list[object]]] = []
 
@@ -292,7 +297,7 @@ def test_two_create_at_once(t: penstock.Database, warehouse: Path, shared: bool)
             found.append(in_a_thread(lambda: second.sql(statement)))
             assert waits.wait(60)
 
-        with penstock.connect(warehouse, progress=when("filling", begin)) as first:
+        with connected(warehouse, progress=when("filling", begin)) as first:
             first.sql(f"CREATE MATERIALIZED VIEW IF NOT EXISTS v AS {query}")
         thread, came = found[0]
         thread.join()
@@ -342,13 +347,13 @@ def test_what_changes_a_view_waits_for_its_refresh(
     t.create_view("z", "SELECT k FROM y")
     t.sql("INSERT INTO t VALUES (7)")
     waits, found = threading.Event(), list[tuple[threading.Thread, list[object]]]()
-    with penstock.connect(warehouse, progress=lambda text: waits.set() if "waiting" in text else None) as second:
+    with connected(warehouse, progress=lambda text: waits.set() if "waiting" in text else None) as second:
 
         def begin() -> None:
             found.append(in_a_thread(lambda: second.sql(statement)))
             assert waits.wait(60)
 
-        with penstock.connect(warehouse, progress=when("refreshing z", begin)) as first:
+        with connected(warehouse, progress=when("refreshing z", begin)) as first:
             report = first.refresh()
         found[0][0].join()
     assert {view.action for view in report.values()} == {"INCREMENTAL"}
@@ -375,7 +380,7 @@ def test_a_listener_that_fails_stops_nothing(t: penstock.Database, warehouse: Pa
     def fail() -> None:
         raise ZeroDivisionError
 
-    with penstock.connect(warehouse, progress=when("filling", fail)) as db:
+    with connected(warehouse, progress=when("filling", fail)) as db:
         db.create_view("v", COUNTS)
     assert_fresh(t, "v", "FULL")
 

@@ -17,6 +17,8 @@ from oracle import assert_all_fresh, assert_fresh
 from penstock.schedule.scheduler import Finished, Scheduler
 from penstock.vocabulary import Fault, State
 
+pytestmark = pytest.mark.catalogs
+
 
 @pytest.fixture
 def orders(db: penstock.Database) -> penstock.Database:

@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import after, multiset
+from penstock.frames import limits
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.row_change import RowChange
 from sessions import having
 
 COLUMNS = "id INT, k STRING, x INT, y DECIMAL(10,2), d DOUBLE, at TIMESTAMP, day DATE, b BOOLEAN"
@@ -42,7 +44,7 @@ STATEMENTS = (
     "DELETE FROM t",
 )
 BY_SPARK = (
-    "UPDATE t SET x = (SELECT MAX(id) FROM s)",
+    "UPDATE t SET x = (SELECT MAX(id) FROM s ORDER BY 1 LIMIT 1)",
     "DELETE FROM t WHERE FORMAT_NUMBER(x, 2) = '1.00'",
 )
 REFUSED = (
@@ -100,6 +102,81 @@ def test_the_same_rows_and_feed_as_by_spark(both: penstock.Database, seed: int) 
         assert isinstance(there, penstock.Done)
         assert here.rows == there.rows, statement
         assert _read(both, "t") == _read(both, "u"), statement
+    assert _feed(both, "t", versions["t"] + 1) == _feed(both, "u", versions["u"] + 1)
+
+
+SOURCES = (
+    "s", "(SELECT id, k, x, y, d FROM s WHERE id > 1 OR id IS NULL)", "(SELECT * FROM s UNION ALL SELECT * FROM s)",
+    "(VALUES (1, 'v', 2147483647, 1.25, 2.5D), (77, NULL, NULL, 3.5, -0.0D)) AS v(id, k, x, y, d)",
+    "(SELECT id, MAX(k) AS k, SUM(x) AS x, SUM(y) AS y, MIN(d) AS d FROM s GROUP BY id)",
+)  # fmt: skip
+CONDITIONS = ("m.id = n.id", "m.id <=> n.id", "m.d = n.d AND m.id = n.id", "m.k = n.k AND n.id < 9", "m.id = n.id + 10")
+MATCHED = ("", "AND n.x > 3", "AND m.d > 0.1 OR n.k IS NULL", "AND m.k LIKE 'a%'")
+CHANGES = ("DELETE", "UPDATE SET m.k = n.k, y = n.y", "UPDATE SET x = m.x + n.id, d = n.x", "UPDATE SET b = DEFAULT")
+ABSENT = (
+    "INSERT (k, ID, d) VALUES (n.k, n.id, n.d)", "AND n.id > 1 THEN INSERT (id, x, y) VALUES (n.id, n.x, n.y)",
+    "AND n.k IS NULL THEN INSERT (id, day) VALUES (n.id, DATE'2024-02-29')",
+)  # fmt: skip
+LEFT = ("DELETE", "AND m.x > 4 THEN UPDATE SET k = 'left', d = m.d + m.x", "AND m.id IS NULL THEN DELETE")
+
+
+def merge(random: Random) -> str:
+    source = random.choice(SOURCES)
+    named = source.replace(" AS v(", " AS n(") if " AS v(" in source else f"{source} AS n"
+    text = f"MERGE INTO t AS m USING {named} ON {random.choice(CONDITIONS)}"
+    for condition in random.sample(MATCHED[1:], random.randint(0, 1)) + [""] * random.randint(0, 1):
+        text += f" WHEN MATCHED {condition} THEN {random.choice(CHANGES)}"
+    for some, kind in ((ABSENT, "NOT MATCHED"), (LEFT, "NOT MATCHED BY SOURCE")):
+        if random.random() < 0.5 or (" WHEN" not in text and some is LEFT):
+            clause = random.choice(some)
+            text += f" WHEN {kind} " + (clause if " THEN " in clause else f"THEN {clause}")
+    return text
+
+
+INSERTED = (
+    "INSERT INTO t (id, x, k, d) SELECT id + 1, id, UPPER(k), d FROM s", "INSERT INTO t BY NAME SELECT d, k, id FROM s",
+    "INSERT INTO t (id, k) SELECT COUNT(*), k FROM s GROUP BY k", "INSERT INTO t (x, y) SELECT y, x FROM s",
+    "INSERT INTO t (id, d) SELECT s.id, t.d FROM t JOIN s ON t.id = s.id", "INSERT INTO t (d) SELECT d + 0.5D FROM s",
+    "INSERT INTO t (id) SELECT id FROM s WHERE id NOT IN (SELECT id FROM s WHERE id IS NOT NULL)",
+    "DELETE FROM t WHERE id IN (SELECT id FROM s)", "UPDATE t SET y = (SELECT SUM(y) FROM s), x = 2.7 WHERE k = 'a'",
+)  # fmt: skip
+
+
+def outcome(db: penstock.Database, text: str) -> tuple[bool, bool]:
+    """Whether a statement was done, and whether it was done here. Without Spark, nothing is told of it."""
+    try:
+        done = db.sql(text)
+    except penstock.PenstockError:
+        return False, False
+    assert isinstance(done, penstock.Done)
+    return True, done.by_spark is None
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
+def test_merges_and_queries_mean_what_they_mean_to_spark(
+    both: penstock.Database, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Random ones; a table that is written here, and one by Spark, which now and then writes the first one too."""
+    monkeypatch.setattr(limits, "LOOKUP_LEAST_ROWS", 10 * (seed % 2))
+    both.sql("DROP TABLE s")
+    both.sql("CREATE TABLE s (id INT, k STRING, x INT, y DECIMAL(10,2), d DOUBLE)")
+    both.sql("INSERT INTO s VALUES (1, 'ab', 3, 9.75, -0.0D), (NULL, 'b', 4, NULL, 0.5D), (4, NULL, 5, 1, 1e10D)")
+    both.sql("INSERT INTO s VALUES (12, 'm', NULL, 0.01, DOUBLE('NaN')), (90, 'n', 6, -2.5, 0.0D)")
+    random, here = Random(seed), 0
+    versions = {name: Snapshot(both._catalog.world().tables[name].path).version for name in "tu"}
+    statements = [*random.sample(INSERTED, 4), *(merge(random) for _ in range(8))]
+    random.shuffle(statements)
+    for number, text in enumerate(statements):
+        if number == 6:
+            for name in "tu":
+                path = both._catalog.world().tables[name].path
+                both.spark.sql(f"UPDATE delta.`{path}` SET x = coalesce(x, 0) % 9 WHERE id > 2 OR k = 'left'")
+        done, without = outcome(both, text)
+        other = text.replace("INTO t", "INTO u").replace("UPDATE t", "UPDATE u").replace("FROM t", "FROM u")
+        assert done == outcome(both, other.replace(" t.", " u."))[0], text
+        assert _read(both, "t") == _read(both, "u"), text
+        here += without
+    assert here >= len(statements) // 2
     assert _feed(both, "t", versions["t"] + 1) == _feed(both, "u", versions["u"] + 1)
 
 
@@ -176,15 +253,15 @@ def test_another_writer_between(both: penstock.Database, monkeypatch: pytest.Mon
     """The rows are read again, so that the statement means what is there when it is committed."""
     from penstock.engine import small_writes
 
-    real, calls = small_writes.replace_rows, []
+    real, calls = small_writes.commit, []
 
-    def late(table: Snapshot, *given: Any) -> None:
+    def late(change: RowChange, *given: Any) -> int:
         if not calls:
             calls.append(1)
             both.sql("INSERT INTO t (id, x) VALUES (1, 100)")
-        real(table, *given)
+        return real(change, *given)
 
-    monkeypatch.setattr(small_writes, "replace_rows", late)
+    monkeypatch.setattr(small_writes, "commit", late)
     assert str(both.sql("UPDATE t SET x = 0 WHERE id = 1")) == "UPDATE: 3 rows"
     assert {row["x"] for row in both.table("t").where("id = 1").collect()} == {0}
 

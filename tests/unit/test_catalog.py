@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, text, update
+from sqlalchemy import event, insert, text, update
 
 from penstock.catalog import (
     Catalog,
@@ -349,8 +349,21 @@ def test_a_url_that_is_none(bad: str) -> None:
 
 def test_a_password_is_not_shown(tmp_path: Path) -> None:
     with pytest.raises(WarehouseError) as caught:
-        Catalog("postgresql://user:secret@127.0.0.1:1/none")
-    assert "secret" not in str(caught.value)
+        Catalog("postgresql://user:s3cr@et@127.0.0.1:1/none?password=s3cret")
+    assert "cret" not in str(caught.value)
+    assert "@et" not in str(caught.value)
+
+
+def test_a_look_that_is_cheap_notices_what_is_committed_after_it_began(catalog: Catalog, url: str) -> None:
+    other = Catalog(url)
+    catalog.beat()
+    before = catalog.beat()
+    assert catalog.beat() == before, "nobody has written"
+    with other.transaction(writes=True) as connection:
+        connection.execute(insert(settings).values(name="a", value="b"))
+        meanwhile = catalog.beat()
+    assert catalog.beat() != meanwhile, "what was not to be seen yet is to be looked at again"
+    assert catalog.world().settings == {"a": "b"}
 
 
 def test_names_that_are_unknown(catalog: Catalog) -> None:

@@ -43,12 +43,15 @@ from penstock.sql import statements as s
 from penstock.sql.query import parse_query
 from penstock.sql.trees import column, columns, tree
 from penstock.storage import apply
-from penstock.storage.appending import append, can_append
+from penstock.storage.appending import can_append
 from penstock.storage.apply import Applied, apply_change
 from penstock.storage.changes import read_change
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.log_writer import held_log
 from penstock.storage.patch import Patch, TableChange, plan_patch
 from penstock.storage.pinned import Pinned
+from penstock.storage.row_change import RowChange, commit
+from penstock.storage.runs import Run
 from penstock.storage.strategy import weighed
 from penstock.storage.view_table import create_table
 
@@ -83,8 +86,10 @@ def test_the_picture_fits_and_every_file_stands_for_itself() -> None:
         "answering.py",
         "database.py",
         "errors.py",
+        "logs.py",
         "points.py",
         "running.py",
+        "telling.py",
         "vocabulary.py",
         "warehouse.py",
     }
@@ -140,7 +145,13 @@ def there(table: str) -> pa.Table:
 def applied(table: Snapshot, rows: Frame, keys: Sequence[str] | None, places: Any = None) -> Applied:
     inserted, deleted = totals(rows)
     change = TableChange(rows=rows, inserted=inserted, deleted=deleted, keys=keys, local=rows.rows(), places=places)
-    return apply_change(NO_SPARK, table, change, node="toy", run="run")
+    return apply_change(NO_SPARK, table, change, node="toy", run=Run("run"))
+
+
+def appended(table: Snapshot, rows: pa.Table) -> int:
+    """The version that rows of an INSERT make."""
+    with held_log(table.path) as log:
+        return commit(RowChange(table=table, operation="WRITE", inserted=rows, blind=True), "orders", log)
 
 
 def test_the_way_of_a_change(tmp_path: Path) -> None:
@@ -152,10 +163,10 @@ def test_the_way_of_a_change(tmp_path: Path) -> None:
     first, new = orders((1, "eu", 10), (2, "us", 20), (3, "eu", 30)), orders((4, "us", 25), (5, "asia", 5))
     with without_spark():
         assert can_append(source)
-        before = append(source, first, "orders")
+        before = appended(source, first)
         held = node.evaluate(Memory({"orders": ChangedTable(first, first)}), "post")
         applied(target, held.select([*columns(held.columns), (WEIGHT, tree("1L"))]), node.keys)
-        after = append(Snapshot(source.path), new, "orders")
+        after = appended(Snapshot(source.path), new)
 
         found = read_change(NO_SPARK, Snapshot(source.path, before), Snapshot(source.path, after), ["region", "amount"])
         assert found.rows is not None

@@ -16,6 +16,7 @@ from penstock.sql.statements import ANYWHERE
 from penstock.storage import delta_log, log_replay, view_table
 from penstock.storage.delta_log import HistoryGone, Snapshot, snapshot_of
 from penstock.storage.file_cache import FILES
+from penstock.storage.runs import Run
 from penstock.storage.view_table import Shape, commit, create_table, write_table
 
 
@@ -123,7 +124,7 @@ def test_the_id_of_a_table_of_ours_is_told_without_opening_it(tmp_path: Path, op
     create_table(path, one, "t", ANYWHERE)
     made = DeltaTable(path).metadata().id
     assert (snapshot_of(path, 0).first_id, opens) == (made, [])
-    commit(snapshot_of(path), [], [], {}, node="t", run="r", shape=Shape.of(two, ANYWHERE))
+    commit(snapshot_of(path), [], [], {}, node="t", run=Run("r"), shape=Shape.of(two, ANYWHERE))
     assert DeltaTable(path).metadata().id == snapshot_of(path, 1).first_id == made
     DeltaTable(path).create_checkpoint()
     (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").unlink()
@@ -141,16 +142,16 @@ def test_a_commit_of_files_opens_nothing_and_fails_if_another_was_first(
     assert before.files == ()
     refused: Any = None
     monkeypatch.setattr(view_table, "DeltaTable", refused)
-    first = commit(before, write_table(pa.table({"n": [1, 2]}), path, "a"), [], {}, node="t", run="a")
+    first = commit(before, write_table(pa.table({"n": [1, 2]}), path, "a"), [], {}, node="t", run=Run("a"))
     filled = snapshot_of(path, first)
     adds = write_table(pa.table({"n": [3]}), path, "b")
-    second = commit(filled, adds, filled.files, {}, node="t", run="b")
+    second = commit(filled, adds, filled.files, {}, node="t", run=Run("b"))
     assert DeltaTable(path).to_pyarrow_table().to_pydict() == {"n": [3]}
     assert DeltaTable(path, version=first).to_pyarrow_table().to_pydict() == {"n": [1, 2]}
     assert second == DeltaTable(path).version() == 2
     assert DeltaTable(path).history(1)[0]["penstock.run"] == "b"
     with pytest.raises(PenstockError, match="changed by another writer"):
-        commit(filled, adds, filled.files, {}, node="t", run="c")
+        commit(filled, adds, filled.files, {}, node="t", run=Run("c"))
 
 
 def test_a_short_log_says_what_delta_rs_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,51 +4,19 @@ from __future__ import annotations
 
 import hmac
 import json
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from penstock.observe.webhook import DELIVERY, SIGNATURE, TIMESTAMP, Delivery, Webhook, signature
-
-
-class Receiver:
-    """A server that refuses the first ``refusals`` requests and keeps the others."""
-
-    def __init__(self) -> None:
-        self.refusals = 0
-        self.slow = 0.0
-        self.tried: list[str] = []
-        self.heard: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.tried.append(self.headers[DELIVERY])
-                time.sleep(receiver.slow)
-                refused = len(receiver.tried) <= receiver.refusals
-                if not refused:
-                    receiver.heard.append((dict(self.headers), body))
-                self.send_response(503 if refused else 204)
-                self.end_headers()
-
-            def log_message(self, *words: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/alerts"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+from penstock.observe.webhook import SIGNATURE, TIMESTAMP, Delivery, Webhook, signature
+from receivers import Receiver
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    found = Receiver()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    with Receiver() as found:
+        yield found
 
 
 def test_a_delivery_is_signed(receiver: Receiver) -> None:

@@ -16,7 +16,7 @@ from penstock.vocabulary import Action, Reason, Strategy
 Item = TypeVar("Item")
 
 PENSTOCK, FULL, ALWAYS, MERGE, PIPELINES, DUCKDB = "penstock", "full", "always", "merge", "pipelines", "duckdb"
-SPARK = "spark"
+SPARK, DELTA_SPARK, DELTA_RS = "spark", "delta-spark", "delta-rs"
 TITLES = {
     PENSTOCK: "Penstock",
     FULL: "recomputation",
@@ -25,6 +25,8 @@ TITLES = {
     PIPELINES: "Declarative Pipelines",
     DUCKDB: "DuckDB",
     SPARK: "a process with Spark",
+    DELTA_SPARK: "delta-spark",
+    DELTA_RS: "delta-rs",
 }
 
 

@@ -9,13 +9,13 @@ from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, func, insert, make_url, select, update
+from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episodes
-from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file
+from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file, without_password
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
@@ -62,7 +62,7 @@ class Catalog:
         self._pulse = Pulse(self._engine)
         self.alerted: Callable[[Alert], None] = lambda alert: None
         """Who is told of each alert that was raised or cleared here, when it is written."""
-        self.url = (make_url(url) if refusal else self._engine.url).render_as_string(hide_password=True)
+        self.url = without_password(url if refusal else self._engine.url)
 
     @property
     def read_only(self) -> bool:
@@ -169,7 +169,7 @@ class Catalog:
                 read.setdefault(row["epoch"], {})[row["source"]] = row["version"]
             shown = select(t.epochs).where(t.epochs.c.published_at.is_not(None)).order_by(t.epochs.c.id.desc())
             return [
-                EpochRecord(row["id"], utc(row["published_at"]), row["restored"], read.get(row["id"], {}))
+                EpochRecord(row["id"], utc(row["published_at"]), row["restored"], read.get(row["id"], {}), row["run"])
                 for row in connection.execute(shown).mappings()
             ]
 

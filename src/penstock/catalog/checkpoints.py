@@ -45,6 +45,12 @@ class Checkpoint:
         """The versions of a node that its readers had come to."""
         return {row["version"] for row in self.state["frontiers"] if row["relation"] == node}
 
+    def sources_of(self, node: str) -> dict[str, int]:
+        """The versions of the tables, by name, that a node stood for."""
+        names = {table["key"]: table["name"] for table in self.tables}
+        frontier = [row for row in self.state["frontiers"] if row["node"] == node and row["relation"] in names]
+        return {names[row["relation"]]: row["version"] for row in frontier}
+
     @property
     def tables(self) -> Dump:
         """The source tables of then."""

@@ -21,12 +21,15 @@ _WRITE_LOCK = 7_361_120
 """The advisory lock of writers: any number that other programs on the same database do not use."""
 
 
+_SECRET = ("password", "sslpassword")
+"""What else in the URL of a server is nobody's business."""
+
 _READ_ONLY = {"mode": "ro", "uri": "true"}
 
 
 def open_engine(url: str | URL) -> Engine:
     """An engine on a catalog whose schema is the one this code knows; a new, empty database gets it."""
-    shown = re.sub(r"://([^:/@]*):[^@]*@", r"://\1:***@", str(url))
+    shown = without_password(url)
     try:
         given = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url) if isinstance(url, str) else url
         engine = create_engine(given)
@@ -42,10 +45,35 @@ def open_engine(url: str | URL) -> Engine:
         ) from None
     except (SQLAlchemyError, ImportError) as problem:
         detail = str(getattr(problem, "orig", None) or problem)
+        for secret in _secrets(url):
+            detail = detail.replace(secret, "***")
         raise WarehouseError(
             f"the catalog {shown!r} cannot be opened: {detail}. Check that the place exists and can be written."
         ) from None
     return engine
+
+
+def without_password(url: str | URL) -> str:
+    """The URL of a catalog, to be shown.
+
+    >>> without_password("postgresql://me:s3c@ret@host/db?password=s3cret&sslmode=require")
+    'postgresql://me:***@host/db?password=%2A%2A%2A&sslmode=require'
+    """
+    try:
+        parsed = make_url(url)
+    except ArgumentError:  # which is no URL, but may still have a password in it
+        return re.sub(r"//.*@", "//***@", str(url))
+    query = {name: "***" if name in _SECRET else value for name, value in parsed.query.items()}
+    return parsed.set(query=query).render_as_string(hide_password=True)
+
+
+def _secrets(url: str | URL) -> list[str]:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        return []
+    known = [parsed.password, *(parsed.query.get(name) for name in _SECRET)]
+    return [str(secret) for secret in known if secret]
 
 
 def open_for_reading(url: str) -> tuple[Engine, TemporaryDirectory[str] | None]:

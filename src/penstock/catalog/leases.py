@@ -27,7 +27,7 @@ from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now
 from penstock.catalog.publishing import check_fence
 from penstock.catalog.records import Fence
-from penstock.errors import BusyError, PenstockError, WarehouseError
+from penstock.errors import BusyError, PenstockError, WarehouseError, without_values
 
 _TERM = timedelta(seconds=60)
 _HEARTBEAT = 15.0
@@ -118,7 +118,9 @@ class Leases:
             with self._catalog.transaction(writes=True) as connection:
                 connection.execute(delete(t.leases).where(t.leases.c.owner == self._owner))
         except (WarehouseError, SQLAlchemyError) as problem:  # the work is done, or has failed for a better reason
-            _log.warning("the leases of this process could not be given back, and will run out: %s", problem)
+            _log.warning(
+                "the leases of this process could not be given back, and will run out: %s", without_values(problem)
+            )
 
     # -- taking -------------------------------------------------------------------------------------------------------
 
@@ -194,5 +196,6 @@ class Leases:
                     connection.execute(mine.values(expires_at=now() + _TERM))
                 pause = _HEARTBEAT
             except (WarehouseError, SQLAlchemyError) as problem:
-                _log.warning("the leases of this process could not be prolonged, and will be tried again: %s", problem)
+                told = without_values(problem)
+                _log.warning("the leases of this process could not be prolonged, and will be tried again: %s", told)
                 pause = min(_RETRY, _HEARTBEAT)

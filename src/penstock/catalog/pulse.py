@@ -1,7 +1,7 @@
 """Whether anybody has written to the catalog since the last look: a question that reads none of its tables.
 
-For SQLite a connection of its own is told by ``PRAGMA data_version``; a PostgreSQL server counts its transactions, also
-those of others, and so may say yes where nothing of the catalog has changed.
+For SQLite a connection of its own is told by ``PRAGMA data_version``. PostgreSQL says which transactions have begun and
+which have ended: of all its databases, so it may say yes where nothing of the catalog has changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-_SERVERS = text("SELECT CAST(txid_snapshot_xmax(txid_current_snapshot()) AS TEXT)")
+_SERVERS = text("SELECT CAST(pg_current_snapshot() AS TEXT)")
+"""The whole of it: a transaction has its number when it begins to write, and is to be noticed when it ends."""
 
 
 class Pulse:

@@ -187,6 +187,8 @@ class EpochRecord(NamedTuple):
     """The epoch that it went back to, if it did."""
     sources: Mapping[str, int]
     """The versions of the tables that were read for it, as far as they are kept."""
+    run: str | None
+    """The word that its commits have in their metadata."""
 
 
 @dataclass(frozen=True, kw_only=True)

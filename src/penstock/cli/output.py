@@ -71,10 +71,15 @@ def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 def print_table(table: Table) -> None:
     """Print a table; one that is too wide for the terminal gets narrower gaps first."""
-    console = out()
-    if Measurement.get(console, console.options.update(max_width=_ENDLESS), table).maximum > console.width:
+    if not fits(table):
         table.padding = (0, 1, 0, 0)
-    console.print(table)
+    out().print(table)
+
+
+def fits(table: Table) -> bool:
+    """Whether a table can be printed without wrapping what it says."""
+    console = out()
+    return Measurement.get(console, console.options.update(max_width=_ENDLESS), table).maximum <= console.width
 
 
 def cell(value: object, style: str = "") -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from rich.text import Text
 from penstock.cli.output import cell, err, out, plain_table, print_json, say_hint
 from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, time_cells
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
+from penstock.logs import LEVEL, write_logs
 from penstock.vocabulary import Action, Status
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ def run(
         display = _Display(database) if live else None
         tell = display.hear if display is not None else _json_line if json else _line
         runner = database.runner(tell, lets_java_go=True)
+        if display is None:
+            write_logs(os.environ.get(LEVEL, "warning"), as_json=json)
         if not json:
             say_hint(_greeting(database))
         with _obeying(runner):
@@ -111,7 +115,7 @@ def _json_line(finished: Finished) -> None:
             "at": finished.began, "epoch": finished.epoch, "seconds": round(finished.seconds, 3),
             "error": finished.error,
             "due": [{"view": one.key, "why": one.why.value, "since": one.since} for one in finished.due],
-            "views": [asdict(report) for report in finished.reports],
+            "views": [{**asdict(report), "error": report.told} for report in finished.reports],
         }
     )  # fmt: skip
     sys.stdout.flush()
@@ -123,7 +127,7 @@ def _worth_telling(finished: Finished) -> list[ViewReport]:
 
 def _said(report: ViewReport) -> str:
     if report.status == Status.FAILED:
-        return f"{report.name} FAILED: {report.error}"
+        return f"{report.name} FAILED: {report.told}"
     return f"{report.name} {report.action} +{report.rows_inserted:,} -{report.rows_deleted:,} in {report.seconds:.2f} s"
 
 

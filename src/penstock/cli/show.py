@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from penstock.cli.output import cell, out, plain_table, print_json, print_table
+from penstock.cli.output import cell, fits, out, plain_table, print_json, print_table
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.vocabulary import Action, Policy, State, Status, When, Word
 
 if TYPE_CHECKING:
     from penstock.catalog import HistoryRecord
+    from penstock.observe.epochs import EpochSummary
     from penstock.observe.explain import Explanation, NodeExplanation
     from penstock.observe.graph import Graph, GraphNode
     from penstock.observe.status import ViewStatus
@@ -48,20 +49,30 @@ NO_VIEWS = (
 def status(
     context: typer.Context, json: JsonOption = False, warehouse: WarehouseOption = None, catalog: CatalogOption = None
 ) -> None:
-    """Show how each view is maintained, how it stands, and what it has not seen yet of what it reads."""
+    """Show how each view is maintained, how it stands, how old it is, and what it has not seen yet of what it reads.
+
+    Of views that refresh themselves: when, their state, and their lag against its target, red if it is over. Below:
+    errors, and the alerts that go on.
+    """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         views = database.status()
         alerts = [alert for alert in database.alerts() if alert.cleared_at is None]
-        empty = not database.graph().nodes
+        names = {node.name.lower(): node.name for node in database.graph().nodes}
     if json:
-        print_json([asdict(view) for view in views])
+        print_json([{**asdict(view), "stale": view.stale, "too_old": view.too_old} for view in views])
     elif not views:
-        out().print(NO_TABLES if empty else NO_VIEWS)
+        out().print(NO_VIEWS if names else NO_TABLES)
     else:
-        print_table(_status_table(views, datetime.now(timezone.utc)))
+        table = _status_table(views, datetime.now(timezone.utc))
+        if fits(table) or not any(view.refreshes_itself for view in views):
+            print_table(table)
+        else:
+            print_table(_narrow_table(views))
+            out().print(Text("A wider terminal, or --json, shows more.", style="dim"))
         _print_errors((view.name, view.last_error) for view in views)
         for alert in alerts:
-            out().print(Text.assemble((f"{alert.view}, {alert.kind}: ", "yellow"), alert.message), soft_wrap=True)
+            told = Text.assemble((f"{names.get(alert.view, alert.view)}, {alert.kind}: ", "yellow"), alert.message)
+            out().print(told, soft_wrap=True)
 
 
 def graph(
@@ -88,12 +99,18 @@ def history(
     costs: Annotated[
         bool, typer.Option("--costs", help="Show Spark jobs, where the time went, and why it was time.")
     ] = False,
+    epochs: Annotated[
+        bool, typer.Option("--epochs", help="Show epochs: what was due and why, and what was done to each node.")
+    ] = False,
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
     """Show what refreshes did, newest first."""
     with opened(place_of(context, warehouse, catalog)) as (database, _):
+        if epochs:
+            _print_epochs(database.epochs(limit), json=json)
+            return
         records = database.history(view, limit + 1)
         names = {node.name.lower(): node.name for node in database.graph().nodes}
     shown = records[:limit]
@@ -142,12 +159,22 @@ def _status_table(views: Sequence[ViewStatus], now: datetime) -> Table:
         if view.policy not in (Policy.AUTO, Policy.FULL):
             how.append(f" ({view.policy})")
         table.add_row(
-            cell(view.name, "bold"), cell(", ".join(view.reads)), how, _last_refresh(view),
+            cell(view.name, "bold"), cell(", ".join(view.reads)), how, last_refresh(view),
             cell(_ago(view.last_refresh, now)), cell(view.data_time and _clock(view.data_time, now)),
             cell(view.behind_in_words(), "yellow"), *(time_cells(view) if timed else ()),
         )  # fmt: skip
     # One word for all views is not cut where the terminal ends; a reason or a policy beside it may go on below.
     table.columns[2].no_wrap = all(view.incremental and view.policy == Policy.AUTO for view in views)
+    return table
+
+
+def _narrow_table(views: Sequence[ViewStatus]) -> Table:
+    """What matters of views that refresh themselves, where the terminal has no place for more."""
+    table = plain_table("view", "last", "state", "lag", "target", "behind")
+    for view in views:
+        table.add_row(
+            cell(view.name, "bold"), last_refresh(view), *time_cells(view)[1:], cell(view.behind_in_words(), "yellow")
+        )
     return table
 
 
@@ -162,7 +189,7 @@ def time_cells(view: ViewStatus) -> tuple[Text, Text, Text, Text]:
     )
 
 
-def _last_refresh(view: ViewStatus) -> Text:
+def last_refresh(view: ViewStatus) -> Text:
     if view.last_status not in (None, Status.SUCCEEDED):
         return styled(view.last_status, STATUS_STYLES)
     if not view.populated:
@@ -171,23 +198,27 @@ def _last_refresh(view: ViewStatus) -> Text:
 
 
 def _history_table(records: list[HistoryRecord], names: dict[str, str], now: datetime) -> Table:
-    troubled = any(record.status != Status.SUCCEEDED for record in records)
     table = plain_table(
         "epoch", "view", "started", "action", "strategy", "reason", "+rows", "-rows", "seconds",
-        *(["status"] if troubled else []), right=("epoch", "+rows", "-rows", "seconds"),
+        right=("epoch", "+rows", "-rows", "seconds"),
     )  # fmt: skip
     for record in records:
         table.add_row(
             str(record.epoch), cell(names.get(record.view, record.view), "bold"), _clock(record.started_at, now),
-            styled(record.action, ACTION_STYLES), cell(record.strategy), cell(record.reason),
+            did(record), cell(record.strategy), cell(record.reason),
             count(record.rows_inserted), count(record.rows_deleted), f"{record.seconds:.2f}",
-            *([styled(record.status, STATUS_STYLES)] if troubled else []),
         )  # fmt: skip
     return table
 
 
+def did(record: HistoryRecord) -> Text:
+    """What a refresh did, or that it failed."""
+    failed = record.status == Status.FAILED
+    return styled(record.status, STATUS_STYLES) if failed else styled(record.action, ACTION_STYLES)
+
+
 def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datetime) -> Table:
-    from penstock.observe.listings import phases
+    from penstock.observe.epochs import in_phases
 
     table = plain_table(
         "epoch", "view", "started", "action", "seconds", "jobs", "where the time went", "due by",
@@ -197,14 +228,40 @@ def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datet
         details = record.details or {}
         table.add_row(
             str(record.epoch), cell(names.get(record.view, record.view), "bold"), _clock(record.started_at, now),
-            styled(record.action, ACTION_STYLES), f"{record.seconds:.2f}", cell(details.get("jobs")),
-            cell(phases(details) if "phases" in details else None), cell(details.get("due")),
+            did(record), f"{record.seconds:.2f}", cell(details.get("jobs")),
+            cell(in_phases(details.get("phases", {}))), cell(details.get("due")),
         )  # fmt: skip
     return table
 
 
+def _print_epochs(found: Sequence[EpochSummary], *, json: bool) -> None:
+    from penstock.observe.epochs import in_phases, listed
+
+    if json:
+        print_json([asdict(epoch) for epoch in found])
+        return
+    if not found:
+        out().print("Nothing was published yet.")
+    now = datetime.now(timezone.utc)
+    for epoch in found:
+        back = f", back to epoch {epoch.restored}" if epoch.restored else ""
+        facts = {
+            "due": "; ".join(f"{view}: {why}" for view, why in epoch.due.items()), "read": listed(epoch.sources),
+            "spent": in_phases(epoch.phases),
+        }  # fmt: skip
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for line in epoch.work:
+            name, _, did = line.partition(": ")
+            table.add_row(Text(f"  {name}", style="bold"), Text(did, overflow="fold"))
+        for label, fact in facts.items():
+            if fact:
+                table.add_row(Text(f"  {label}", style="dim"), Text(fact, style="dim", overflow="fold"))
+        out().print(Text.assemble((f"epoch {epoch.id}", "bold cyan"), f"  {_clock(epoch.published_at, now)}{back}"))
+        out().print(table)
+
+
 def _print_errors(errors: Iterable[tuple[str, str | None]]) -> None:
-    for name, error in errors:
+    for name, error in dict.fromkeys(errors):  # of a view that fails again and again, once an epoch
         if error:
             out().print(Text.assemble((f"{name}: ", "bold red"), error), soft_wrap=True)
 

@@ -158,8 +158,9 @@ def run_statement(
 def _print_done(done: Done, json: bool, took: str) -> None:
     if json:
         views = [asdict(view) for view in done.report.values()] if done.report is not None else None
-        print_json({"message": done.message, "rows": done.rows, "views": views})
+        print_json({"message": done.message, "rows": done.rows, "views": views, "by_spark": done.by_spark})
         return
     out().print(done.message, soft_wrap=True)
-    if took:
-        out().print(f"({took})", style="dim")
+    remarks = [f"done by Spark: {done.by_spark}" if done.by_spark else "", took]
+    if any(remarks):
+        out().print(f"({', '.join(filter(None, remarks))})", style="dim", soft_wrap=True, highlight=False)

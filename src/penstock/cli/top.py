@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,9 +12,9 @@ from rich.live import Live
 from rich.text import Text
 
 from penstock.cli.output import cell, out, plain_table
-from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, count, styled, time_cells
+from penstock.cli.show import count, did, last_refresh, time_cells
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
-from penstock.vocabulary import State, Status
+from penstock.vocabulary import Action, State, Status
 
 if TYPE_CHECKING:
     from penstock.database import Database
@@ -53,10 +54,13 @@ def _drawn(database: Database) -> RenderableType:
     for view in views:
         table.add_row(
             cell(view.name, "bold"), *time_cells(view), cell(view.behind_in_words(), "yellow"),
-            styled(view.last_action, ACTION_STYLES), cell(view.last_seconds and f"{view.last_seconds:.2f}"),
+            last_refresh(view), cell(view.last_seconds and f"{view.last_seconds:.2f}"),
         )  # fmt: skip
-    lines: list[RenderableType] = [Text.assemble((f"{a.view}, {a.kind}: ", "yellow"), a.message) for a in alerts]
-    return Group(head, "", table, *(["", *lines] if lines else []), "", _last(database))
+    names = {view.name.lower(): view.name for view in views}
+    lines: list[RenderableType] = [
+        Text.assemble((f"{names.get(a.view, a.view)}, {a.kind}: ", "yellow"), a.message) for a in alerts
+    ]
+    return Group(head, "", table, *(["", *lines] if lines else []), "", _last(database, names))
 
 
 def _urgency(view: ViewStatus) -> tuple[bool, bool, float, str]:
@@ -67,15 +71,17 @@ def _urgency(view: ViewStatus) -> tuple[bool, bool, float, str]:
     return view.state in (State.ACTIVE, State.INITIALIZING), not view.building, -share, view.name
 
 
-def _last(database: Database) -> RenderableType:
+def _last(database: Database, names: Mapping[str, str]) -> RenderableType:
+    """The last refreshes that did something, or failed."""
+    newest = database.history(limit=_REFRESHES * 10)
+    done = [r for r in newest if r.status == Status.FAILED or r.action not in (Action.NO_DATA, Action.SKIP)]
     table = plain_table(
         "at", "view", "action", "+rows", "-rows", "seconds", "due by", right=("+rows", "-rows", "seconds")
     )
-    for record in database.history(limit=_REFRESHES):
-        failed = record.status != Status.SUCCEEDED
+    for record in done[:_REFRESHES]:
         table.add_row(
-            record.started_at.astimezone().strftime("%H:%M:%S"), cell(record.view, "bold"),
-            styled(record.status, STATUS_STYLES) if failed else styled(record.action, ACTION_STYLES),
+            record.started_at.astimezone().strftime("%H:%M:%S"), cell(names.get(record.view, record.view), "bold"),
+            did(record),
             count(record.rows_inserted), count(record.rows_deleted), f"{record.seconds:.2f}",
             cell((record.details or {}).get("due")),
         )  # fmt: skip

@@ -6,10 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
-
-if TYPE_CHECKING:
-    from penstock.engine.report import ViewReport
+from typing import Generic, TypeVar
 
 _log = logging.getLogger("penstock")
 
@@ -30,21 +27,6 @@ class Committed:
 
     def __str__(self) -> str:
         return f"the {self.operation} on {self.table!r}, which is committed"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Happening:
-    """What goes on in a refresh, told while it does: nothing of it is published yet."""
-
-    kind: Literal["refresh", "node"]
-    """``refresh``: it has begun. ``node``: one piece of a view is through."""
-    views: tuple[str, ...]
-    """The views that are refreshed, or that the piece belongs to."""
-    report: ViewReport | None = None
-    """Of a piece: what was done."""
-
-    def __str__(self) -> str:
-        return f"the {self.kind} of {', '.join(self.views)}"
 
 
 class Callbacks(Generic[_T]):

@@ -99,5 +99,15 @@ def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[V
                 rows_inserted=0,
                 rows_deleted=0,
             )
+        if report.status == Status.SKIPPED:
+            report.waits_for = _failed_for(world, key, reports)
         held.append(report)
     return held
+
+
+def _failed_for(world: World, key: str, reports: Iterable[ViewReport]) -> tuple[str, ...]:
+    """The views that failed, as far as a view has to do with them: it reads them, or they are of one group."""
+    failed = {r.name.lower(): r.name for r in reports if r.status == Status.FAILED}
+    graph = world.views_graph()
+    near = set(graph.ancestors([key])).union(*(g.members for g in groups_of(world) if key in g.members))
+    return tuple(name for found, name in failed.items() if found in near | graph.ancestors(near))

@@ -58,6 +58,8 @@ def settings() -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         # VACUUM lists files in as many tasks as this says; by default ten thousand.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
+        # What looks a few rows up reads whole row groups: as many rows of a large table as of a small one.
+        "spark.hadoop.parquet.block.row.count.limit": "250000",
         "spark.sql.variable.substitute": "false",  # ${name} in a text is text, whoever reads it
         # Recording the caller's line for every Column costs more than making the Column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",

@@ -12,8 +12,8 @@ from typing import Any
 from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
-from penstock.engine.callbacks import Happening
 from penstock.engine.consistency import hold_back, not_due, together
+from penstock.engine.events import Telling
 from penstock.engine.outcomes import note_outcomes
 from penstock.engine.past import Past
 from penstock.engine.replanning import Replanning
@@ -46,19 +46,12 @@ class _Held(Exception):
 
 
 class Engine:
-    def __init__(
-        self,
-        path: str,
-        spark: Spark,
-        catalog: Catalog,
-        progress: Callable[[str], None],
-        happened: Callable[[Happening], None] = lambda happening: None,
-    ):
-        """``happened`` hears of refreshes that begin, and of their pieces."""
-        self._work = Workplace(path, spark, catalog, progress, happened)
+    def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
+        self._work = Workplace(path, spark, catalog, progress)
         self.views = Views(self._work)
         self.past = Past(self._work)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
+        self.refreshing, self.worked = self._work.refreshing, self._work.worked
         self._said: set[str] = set()
         """Views of which was said that they have other settings than the session."""
 
@@ -156,10 +149,12 @@ class Engine:
                 renewed=renewal.reasons,
                 failing=renewal.failing_nodes(),
             )
-            self._work.happened(Happening(kind="refresh", views=tuple(amended.display_name(key) for key in scope)))
-            with self._work.claimed(current, renewal.definitions.values()) as claimed:
+            with (
+                self._work.claimed(current, renewal.definitions.values()) as claimed,
+                Telling(self._work.refreshing) as told,
+            ):
                 try:
-                    result = self._work.run(claimed.world(amended), sources, leases, request)
+                    result = self._work.run(claimed.world(amended), sources, leases, request, told)
                 except KeyboardInterrupt:
                     self._work.catalog.record(
                         _interrupted(amended, key, started) for key in amended.views if key in nodes
@@ -171,7 +166,9 @@ class Engine:
                 done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 history = [recorded(r, current, started, due) for r in reports]
-                return self._publish(result, reports, history, current, leases.fence), current
+                report = self._publish(result, reports, history, current, leases.fence)
+                told.ended(report.values(), report.epoch, result.publication, claimed.world(amended))
+                return report, current
 
     def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
         """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""
@@ -198,7 +195,7 @@ class Engine:
                 "status": Status.FAILED, "action": Action.SKIP, "reason": Reason.LEASE_LOST, "error": str(problem),
             }  # fmt: skip
             self._work.catalog.record([replace(record, **lost) for record in history])
-            return Report([replace(report, **lost) for report in reports], before.epoch)
+            return Report([replace(report, **lost, told=str(problem)) for report in reports], before.epoch)
         if moved.definitions:
             self._work.leave_unused(before)
         return Report(reports, number)

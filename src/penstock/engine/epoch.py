@@ -7,7 +7,6 @@ does not stop the others; what reads it is skipped and catches up in a later epo
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,6 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
-from penstock.engine.callbacks import Happening
 from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
 from penstock.engine.faults import fault_of
@@ -29,7 +27,7 @@ from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
-from penstock.errors import LeaseLostError, PenstockError, QueryError, SourceError
+from penstock.errors import LeaseLostError, PenstockError, QueryError, SourceError, without_values
 from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
@@ -49,6 +47,7 @@ from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_tabl
 from penstock.storage.patch import places_in
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
+from penstock.storage.runs import Run
 from penstock.storage.view_table import Shape, create_table, restore
 from penstock.vocabulary import Action, Reason, Status
 
@@ -61,13 +60,8 @@ class Epoch:
         world: World,
         sources: Mapping[str, Relation],
         check: Callable[[], None],
-        happened: Callable[[Happening], None],
     ):
-        """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost.
-
-        ``happened`` hears of each node that is through.
-        """
-        self._happened = happened
+        """``sources`` are the tables, pinned. ``check`` raises an error when the leases of the epoch are lost."""
         self._spark = spark
         self._own: Own | None = None
         self._asking = threading.Lock()
@@ -75,7 +69,8 @@ class Epoch:
         self._catalog = catalog
         self._world = world
         self._check = check
-        self._run = uuid.uuid4().hex[:12]
+        self._run = Run.begun().name
+        self._worked: Callable[[ViewReport], None] = lambda report: None
         self._keeper = Keeper(spark)
         self._inputs_or_none: Inputs | None = None
         self._relations: dict[str, Relation] = dict(sources)
@@ -83,8 +78,18 @@ class Epoch:
         self._watermarks = Watermarks(spark, world)
         self._decision = Decision(catalog, world, self._relations, self._watermarks)
 
-    def run(self, request: Request, told: Callable[[str], None]) -> Result:
-        """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published."""
+    def run(
+        self,
+        request: Request,
+        told: Callable[[str], None],
+        working: Callable[[str], None],
+        worked: Callable[[ViewReport], None],
+    ) -> Result:
+        """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published.
+
+        ``working`` hears of each node that there is something to do for, ``worked`` when it is through.
+        """
+        self._worked = worked
         self._relate(request)
         result = Result()
         wanted = set(request.nodes)
@@ -93,7 +98,7 @@ class Epoch:
 
         def begin(name: str) -> Piece | None:
             told(self._said(name, numbers[name], len(request.nodes)))
-            return self._begin(name, request, result)
+            return self._begin(name, request, result, working)
 
         try:
             in_order(graph, begin, self._spark.in_thread)
@@ -143,7 +148,7 @@ class Epoch:
 
     # -- one node -----------------------------------------------------------------------------------------------------
 
-    def _begin(self, name: str, request: Request, result: Result) -> Piece | None:
+    def _begin(self, name: str, request: Request, result: Result, working: Callable[[str], None]) -> Piece | None:
         """Decide what to do with a node; gives the work if there is any."""
         clock = Clock()
         with timing(clock):
@@ -152,6 +157,7 @@ class Epoch:
             result.reports[name] = _measured(step, clock, 0)
             return None
         if step.action != Action.NO_DATA:
+            working(name)
             return partial(self._work, step, clock, result)
         with timing(clock):
             report = self._finished(step, result)
@@ -165,9 +171,8 @@ class Epoch:
         report.unlike = Settings.of(step.node.details.settings).unlike(self._own.settings if self._own else USUAL)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
-        measured = result.reports[step.node.name] = _measured(report, clock, jobs())
-        views = tuple(view.name for view in self._world.owners(step.node.name))
-        self._happened(Happening(kind="node", views=views, report=measured))
+        result.reports[step.node.name] = _measured(report, clock, jobs())
+        self._worked(report)
 
     def _prepared(self, name: str, request: Request) -> Step | ViewReport:
         """The step to take, or the report of a node that is not to be touched in this epoch."""
@@ -268,7 +273,7 @@ class Epoch:
         reason = Reason.LEASE_LOST if isinstance(problem, LeaseLostError) else Reason.ERROR
         return ViewReport(
             name=relation.name, action=action, reason=reason, status=Status.FAILED, error=str(problem),
-            fault=fault_of(problem),
+            told=_told(problem), fault=fault_of(problem),
         )  # fmt: skip
 
     # -- doing it -----------------------------------------------------------------------------------------------------
@@ -339,7 +344,7 @@ class Epoch:
             rows=change, inserted=step.inserted, deleted=step.deleted, keys=keys, local=change.rows(), places=places
         )
         step.applied = apply_change(
-            self._spark, base, table_change, node=step.node.name, run=self._run,
+            self._spark, base, table_change, node=step.node.name, run=self._run_on(step.node),
             off=partial(self._decision.weighing.off, step.node),
         )  # fmt: skip
         relation.after = snapshot_of(step.node.path, step.applied.version)
@@ -370,8 +375,9 @@ class Epoch:
         base, shape = self._base(step.node), Shape.of(step.node.schema_json, step.node.details.placement)
         keys = step.maintained.keys if step.maintained is not None else None
         step.applied = replace_all(
-            base, rows, keys, node=step.node.name, run=self._run, shape=None if shape.is_of(base) else shape
-        )
+            base, rows, keys, node=step.node.name, run=self._run_on(step.node),
+            shape=None if shape.is_of(base) else shape,
+        )  # fmt: skip
         relation.after = snapshot_of(step.node.path, step.applied.version)
         step.inserted, step.deleted = relation.after.rows, base.rows if step.node.version is not None else 0
 
@@ -400,7 +406,22 @@ class Epoch:
             if not is_table(node.path):
                 create_table(node.path, node.schema_json, self._world.display_name(node.name), node.details.placement)
             return Snapshot(node.path)
-        return Snapshot(node.path, restore(node.path, node.version))
+        frontier = self._world.frontiers.get(node.name, {})
+        stood_for = {name: known.version for name, known in frontier.items() if name in self._world.tables}
+        return Snapshot(node.path, restore(node.path, node.version, Run(self._run, self._named(stood_for))))
+
+    def _run_on(self, node: NodeRecord) -> Run:
+        """What a commit to a node's table says: this epoch, and the versions of the tables that it pins."""
+        return Run(self._run, self._named({source: after.version for source, after in self._pins(node.name)}))
+
+    def _named(self, versions: Mapping[str, int]) -> dict[str, int]:
+        return {self._world.display_name(source): version for source, version in versions.items()}
+
+    def _pins(self, name: str) -> list[tuple[str, Snapshot]]:
+        """The tables under a node, as they are in this epoch."""
+        tables = self._graph.ancestors([name]) & set(self._world.tables)
+        found = [(source, self._relations[source].after) for source in sorted(tables)]
+        return [(source, after) for source, after in found if after is not None]
 
     # -- after a node -------------------------------------------------------------------------------------------------
 
@@ -408,16 +429,14 @@ class Epoch:
         """What this node adds to the publication: its version and what it has consumed."""
         name = step.node.name
         frontier: dict[str, Frontier] = {}
-        for source in self._graph.ancestors([name]) & set(self._world.tables):
-            after = self._relations[source].after
-            if after is not None:
-                direct = source in step.node.inputs
-                frontier[source] = Frontier(after.version, after.table_id, direct, after.fingerprint())
+        for source, after in self._pins(name):
+            direct = source in step.node.inputs
+            frontier[source] = Frontier(after.version, after.table_id, direct, after.fingerprint())
         for read in step.node.inputs:
-            after = self._relations[read].after
-            assert after is not None
+            known = self._relations[read].after
+            assert known is not None
             if read not in frontier:
-                frontier[read] = Frontier(after.version, after.first_id, True)
+                frontier[read] = Frontier(known.version, known.first_id, True)
         if frontier != self._world.frontiers.get(name):
             result.publication.frontiers[name] = frontier
         if step.applied is not None:
@@ -440,6 +459,13 @@ def _as_error(problem: Exception) -> PenstockError:
     told = PenstockError(f"{type(problem).__name__}: {problem}")
     told.__cause__ = problem
     return told
+
+
+def _told(problem: PenstockError | None) -> str | None:
+    if problem is None:
+        return None
+    said = without_values(problem)
+    return said if said == str(problem) else f"{said}. SHOW REFRESH HISTORY has the whole message"
 
 
 def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:

@@ -51,9 +51,9 @@ def policy_of(text: str) -> Policy:
     return Policy(text.upper())
 
 
-def lag_of(text: str | None) -> int | str | None:
-    """A target lag: microseconds, or DOWNSTREAM."""
-    if text is None or text.upper() == s.DOWNSTREAM:
+def lag_of(text: str | None, *, none: bool = False) -> int | str | None:
+    """A target lag: microseconds, or DOWNSTREAM; NONE where there may be one that is to go."""
+    if text is None or text.upper() == s.DOWNSTREAM or (none and text.upper() == s.NONE):
         return text and text.upper()
     micros = microseconds(text)
     if not micros:

@@ -31,11 +31,12 @@ def alerts_of(report: ViewReport) -> dict[AlertKind, str]:
     """
     found = dict(report.alerts)
     if report.status == Status.FAILED and report.fault == Fault.SCHEMA:
-        found[AlertKind.REINITIALIZE_NEEDED] = report.error or "a source is no longer what the query was written for"
+        found[AlertKind.REINITIALIZE_NEEDED] = report.told or "a source is no longer what the query was written for"
     elif report.action == Action.REINITIALIZE and report.reason in _NOT_FOLLOWED:
         found[AlertKind.REINITIALIZE_NEEDED] = f"{_NOT_FOLLOWED[report.reason]}: it was filled anew"
     if report.reason in (Reason.UPSTREAM_FAILED, Reason.GROUP_FAILED):
-        found[AlertKind.UPSTREAM_FAILED] = "it waits for a view that it reads, or must advance together with"
+        failed = ", ".join(report.waits_for) or "another view"
+        found[AlertKind.UPSTREAM_FAILED] = f"it waits for {failed}, which failed"
     if report.action == Action.FULL and report.reason == Reason.CHEAPER and report.estimate is not None:
         found[AlertKind.FELL_BACK_TO_FULL] = (
             f"it was recomputed: that was expected to take {report.estimate.full:.1f} s, and maintaining it "
@@ -60,7 +61,7 @@ def note_outcomes(catalog: Catalog, world: World, reports: Iterable[ViewReport])
                 before, report.fault or Fault.SYSTEM, datetime.now(timezone.utc), newest_versions(world, key), most
             )
             if after.suspended and not before.suspended:
-                error = f"it failed {after.errors} times in a row, and is no longer tried: {report.error}"
+                error = f"it failed {after.errors} times in a row, and is no longer tried: {report.told}"
         if after != before:
             catalog.set_state(key, after, error)
 

@@ -8,6 +8,7 @@ from penstock.catalog.leases import Leases
 from penstock.engine.workplace import Workplace
 from penstock.errors import AlreadyExistsError, BusyError, NotFoundError, SourceError
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.runs import Run
 from penstock.storage.view_table import restore as restore_table
 
 
@@ -36,7 +37,10 @@ class Past:
             missing = self._missing_tables(before, checkpoint)
             found = {node: (path, version) for node, (path, version) in checkpoint.nodes.items() if version is not None}
             with leases.writing():
-                versions = {node: restore_table(path, version) for node, (path, version) in found.items()}
+                versions = {
+                    node: restore_table(path, version, Run.begun(checkpoint.sources_of(node)))
+                    for node, (path, version) in found.items()
+                }
             epoch = Checkpoints(self._work.catalog).restore(checkpoint, versions, missing, leases.fence)
         self._work.leave_unused(before)
         return epoch

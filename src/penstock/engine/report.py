@@ -33,6 +33,8 @@ class ViewReport:
     seconds: float = 0.0
     status: Status = Status.SUCCEEDED
     error: str | None = None
+    told: str | None = None
+    """The error where no value of a row may be said: in logs, alerts and events."""
     fault: Fault | None = None
     """Whose fault the error is."""
     jobs: int | None = 0
@@ -56,6 +58,8 @@ class ViewReport:
     """What of a small change was left to Spark, though the driver computes most."""
     alerts: dict[AlertKind, str] = field(default_factory=dict)
     """What somebody should know of, by the kind of alert."""
+    waits_for: tuple[str, ...] = ()
+    """Views that failed, of a view that was skipped since it reads them or must advance together with them."""
     remark: str | None = None
     """What else is to be said of the view, though nothing is wrong."""
     nodes: list[str] = field(default_factory=list)
@@ -155,6 +159,7 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
             action=broken.action,
             reason=broken.reason,
             error=broken.error,
+            told=broken.told,
             fault=broken.fault,
         )
     heaviest = max([own, *hidden], key=lambda r: _WEIGHT[r.action])
@@ -172,6 +177,7 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         seconds=sum(r.seconds for r in every),
         status=own.status,
         error=own.error,
+        told=own.told,
         fault=own.fault,
         jobs=all_jobs(r.jobs for r in every),
         in_line=sum(r.in_line for r in every),

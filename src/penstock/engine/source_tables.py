@@ -15,8 +15,9 @@ from penstock.catalog.leases import Leases, Patience
 from penstock.engine.claims import claim
 from penstock.engine.event_time import check_column
 from penstock.engine.relations import TempViews, newest, run_query
+from penstock.engine.seen import Seen
 from penstock.engine.settings import lock_timeout
-from penstock.engine.small_writes import change, create, insert
+from penstock.engine.small_writes import create, write
 from penstock.engine.workplace import Outdated, attempts
 from penstock.errors import (
     AlreadyExistsError,
@@ -26,6 +27,7 @@ from penstock.errors import (
     QueryError,
     SqlError,
 )
+from penstock.frames.frame import NotHere
 from penstock.frames.settings import ANSI, own
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.session import SparkOnDemand
@@ -39,8 +41,12 @@ from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
 from penstock.storage.view_table import delete_table
 
-_ASSIGNED = "spark.sql.storeAssignmentPolicy"
-"""What goes into a column of another type."""
+_USUAL = {
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+}
+"""What goes into a column of another type, and whether columns are added on the way."""
+_ON_ROWS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 
 
 class SourceTables:
@@ -218,23 +224,24 @@ class SourceTables:
             delete_table(table.path)
         return True
 
-    def write_here(self, statement: TableStatement) -> int | None:
-        """Insert, update or delete a few rows, if it needs no Spark; gives how many, None if it does."""
-        table = self._catalog.world().tables.get(statement.target.lower())
-        if table is None:
-            return None
-        with spark_errors(f"{statement.verb} on {table.name!r} failed"):
-            if self._spark.started and self._spark.session().conf.get(_ASSIGNED) != "ANSI":
-                return None
+    def write_here(self, statement: TableStatement) -> int:
+        """Do a statement that writes few rows without Spark; gives how many. ``NotHere`` says why it is Spark's."""
+        world = self._catalog.world()
+        table = world.tables.get(statement.target.lower())
+        if table is None or statement.verb not in _ON_ROWS:
+            raise NotHere(f"{statement.verb} is Spark's")
+        return write(statement, table, self.seen(statement, world))
+
+    def seen(self, statement: TableStatement, world: World, at: Mapping[str, Snapshot] | None = None) -> Seen:
+        """What a statement sees; ``at``: tables that are not at their newest version."""
+        with spark_errors(f"{statement.verb} on {statement.target!r} failed"):
+            if self._spark.started and any(self._spark.session().conf.get(n, v) != v for n, v in _USUAL.items()):
+                raise NotHere("the session stores values in another way")
             session = own(self._spark)
-        settings = session.settings
-        if settings[ANSI] != "true" or session.replaces(
-            statement.text
-        ):  # a value that does not fit is refused all the same
-            return None
-        if statement.verb == "INSERT":
-            return insert(statement, table, settings)
-        return change(statement, table, self._spark, settings)
+        # without ANSI, a value that does not fit is refused all the same
+        if session.settings[ANSI] != "true" or session.replaces(statement.text):
+            raise NotHere("the session computes without ANSI, or puts settings into texts")
+        return Seen(world=world, spark=self._spark, settings=session.settings, at=at or {})
 
     def run(self, statement: TableStatement) -> DataFrame:
         """Run a statement on a table; views can be read in it, but not written."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,6 +13,7 @@ from penstock.catalog.records import LATE, late_names
 from penstock.catalog.states import ACTIVE, SUSPENDED
 from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
+from penstock.engine.events import Telling
 from penstock.engine.faults import after_success
 from penstock.engine.options import choice, policy_of
 from penstock.engine.relations import cycle
@@ -41,9 +41,10 @@ from penstock.errors import (
 )
 from penstock.frames.settings import Own, Settings, check_readable, own, under
 from penstock.graph import CycleError
-from penstock.sql.statements import AlterView, CreateView
+from penstock.sql.statements import NONE, AlterView, CreateView
 from penstock.sql.triggers import Trigger
 from penstock.storage.delta_log import Snapshot, is_table
+from penstock.storage.runs import Run
 from penstock.storage.view_table import Shape, commit
 from penstock.vocabulary import Policy, Reason, Status
 
@@ -141,9 +142,12 @@ class Views:
             )
         nodes = with_upstream(renewal.world, together(renewal.world, scope | renewal.definitions.keys()))
         require(leases, (), nodes)
-        with self._work.claimed(amended, renewal.definitions.values()) as claimed:
+        with (
+            self._work.claimed(amended, renewal.definitions.values()) as claimed,
+            Telling(self._work.refreshing) as told,
+        ):
             request = Request(nodes=nodes, renewed=renewal.reasons, failing=renewal.failing_nodes())
-            result = self._work.run(claimed.world(renewal.world), sources, leases, request)
+            result = self._work.run(claimed.world(renewal.world), sources, leases, request, told)
             reports = hold_back(renewal.world, result, view_reports(renewal.world, result))
             _check_filled(view, reports, readers & renewal.definitions.keys())
             done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
@@ -153,6 +157,7 @@ class Views:
             publication = only(result.publication, known)
             publication.history = [recorded(r, current, started) for r in reports]
             number = self._work.catalog.publish(publication, leases.fence)
+            told.ended(reports, number, result.publication, claimed.world(renewal.world))
         self._work.leave_unused(current)
         return Report(reports, number)
 
@@ -163,7 +168,7 @@ class Views:
             return
         table, shape = Snapshot(own.path), Shape.of(own.schema_json, own.details.placement)
         with leases.writing():
-            commit(table, [], table.files, {}, node=own.name, run=uuid.uuid4().hex[:12], shape=shape)
+            commit(table, [], table.files, {}, node=own.name, run=Run.begun(), shape=shape)
 
     def _check_cycle(self, world: World, definition: Definition) -> None:
         views = {**world.views, definition.view.key: definition.view}
@@ -200,7 +205,8 @@ class Views:
         self._work.catalog.world().view_key(change.name)
         if policy is not None:
             self._set_policy(change.name, policy)
-        return self._set_options(change.name, change.trigger, {k: v for k, v in changed.items() if v is not None})
+        said = {k: v for k, v in changed.items() if v is not None}
+        return self._set_options(change.name, change.trigger, said | ({"lag": None} if change.lag == NONE else {}))
 
     def suspend(self, name: str, *, suspended: bool) -> str:
         """Take a view out of what is refreshed by itself, or back into it; gives its name."""

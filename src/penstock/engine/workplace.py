@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 from penstock.catalog import Catalog, Definition, HistoryRecord, Publication, World
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases, Patience
-from penstock.engine.callbacks import Happening
+from penstock.engine.callbacks import Callbacks
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
+from penstock.engine.events import Listeners, Telling, Worked
 from penstock.engine.mending import run_mending
 from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
@@ -71,19 +72,14 @@ def require(leases: Leases, held: Collection[str], nodes: Iterable[str]) -> None
 
 
 class Workplace:
-    def __init__(
-        self,
-        path: str,
-        spark: Spark,
-        catalog: Catalog,
-        progress: Callable[[str], None],
-        happened: Callable[[Happening], None],
-    ):
+    def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
         self.catalog = catalog
-        self.happened = happened
         self._path = path
         self.spark = spark
         self._progress = progress
+        self.refreshing: Listeners = Callbacks()
+        self.worked: Callbacks[Worked] = Callbacks()
+        """Who is told of refreshes while they happen."""
 
     def session(self) -> SparkSession:
         return self.spark.session()
@@ -118,13 +114,21 @@ class Workplace:
         """Where a new table would go. The directory is its own only when it has been claimed."""
         return os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
 
-    def run(self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request) -> Result:
+    def run(
+        self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request, telling: Telling
+    ) -> Result:
         FILES.allow(file_cache(world.settings))
 
         def run(wanted: Request) -> Result:
-            return Epoch(self.spark, self.catalog, world, sources, leases.check, self.happened).run(wanted, self.tell)
+            return Epoch(self.spark, self.catalog, world, sources, leases.check).run(
+                wanted, self.tell, lambda node: telling.working(node, world), lambda report: self._tell(report, world)
+            )
 
         return run_mending(world, request, run)
+
+    def _tell(self, report: ViewReport, world: World) -> None:
+        if self.worked:
+            self.worked(Worked(views=tuple(view.name for view in world.owners(report.name)), report=report))
 
     def leave_unused(self, before: World) -> None:
         """Leave the tables of nodes that the catalog no longer knows to be deleted when nobody reads them any more."""

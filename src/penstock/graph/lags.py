@@ -15,6 +15,8 @@ from functools import lru_cache
 from penstock.graph.dag import Dag
 
 SHORTEST = timedelta(seconds=48)
+_LEAST = timedelta(milliseconds=1)
+"""However short a lag is, there is time between two moments."""
 _UNIX = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -41,12 +43,12 @@ class EffectiveLag:
 def period(lag: timedelta) -> timedelta:
     """How often a view with this lag is brought up to date.
 
-    >>> [period(timedelta(seconds=s)).total_seconds() for s in (10, 95, 96, 191, 192, 300, 3600)]
-    [5.0, 47.5, 48.0, 48.0, 96.0, 96.0, 1536.0]
+    >>> [period(timedelta(seconds=s)).total_seconds() for s in (0, 10, 95, 96, 191, 192, 300, 3600)]
+    [0.001, 5.0, 47.5, 48.0, 48.0, 96.0, 96.0, 1536.0]
     """
     half = lag / 2
     if half < SHORTEST:
-        return half
+        return max(half, _LEAST)
     found = SHORTEST
     while found * 2 <= half:
         found *= 2

@@ -7,14 +7,15 @@ the scheduler does, and whoever asks for the alerts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.alerts import Alert, Episode
 from penstock.catalog.tables import utc
-from penstock.engine.lags import lags_of
+from penstock.engine.lags import lags_of, seconds_to_see
 from penstock.engine.settings import number_of
-from penstock.observe.status import data_time_of, in_words
+from penstock.graph.lags import period
+from penstock.observe.status import data_time_of, in_words, slowness
 from penstock.storage.log_listing import newest_version
 from penstock.vocabulary import AlertKind
 
@@ -27,13 +28,14 @@ def overdue(
     world: World, seen: Mapping[str, HistoryRecord], newest: Mapping[str, int | None], now: datetime
 ) -> dict[Episode, str]:
     """What is the matter at a moment; ``seen``: the last refreshes that saw sources, ``newest``: versions of tables."""
-    found = {}
+    found, took = {}, seconds_to_see(world, seen)
     for key, lag in lags_of(world).items():
         view = world.views[key]
         old = now - (data_time_of(world, view, seen.get(key)) or utc(view.created_at))
         if old > _TOO_OLD * lag.length:
-            target = in_words(lag.length)
-            found[key, AlertKind.LAG_EXCEEDED] = f"it is {in_words(old)} old, and its target lag is {target}"
+            every, takes = period(lag.length), timedelta(seconds=took.get(key, 0))
+            told = f"it is {in_words(old)} old, and its target lag is {in_words(lag.length)}"
+            found[key, AlertKind.LAG_EXCEEDED] = told + (f"; {slowness(takes, every)}" if takes > every else "")
     most = number_of(world.settings, "max_change_backlog")
     for key, view in world.views.items():
         waiting = _waiting(world, view, newest)

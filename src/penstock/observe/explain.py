@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
-from penstock.observe.listings import estimate, phases
+from penstock.observe.epochs import in_phases
+from penstock.observe.listings import estimate
 from penstock.observe.suggestions import for_table, next_step
 from penstock.vocabulary import Action, Policy, Reason
 
@@ -105,7 +106,7 @@ def _jobs(count: int | None) -> str:
 
 def _costs(details: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a refresh cost, line by line."""
-    lines = [("spent", f"{phases(details)}{_jobs(details['jobs'])}")]
+    lines = [("spent", f"{in_phases(details['phases'])}{_jobs(details['jobs'])}")]
     moved = {"read": details["bytes_read"], "written": details["bytes_written"]}
     if any(moved.values()):
         lines.append(("moved", ", ".join(f"{size:,} bytes {how}" for how, size in moved.items() if size)))

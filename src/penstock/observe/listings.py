@@ -16,8 +16,9 @@ from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
 from penstock.frames.settings import Settings
 from penstock.graph.watermarks import as_time
+from penstock.observe.epochs import in_phases
 from penstock.observe.status import ViewStatus
-from penstock.observe.suggestions import next_step
+from penstock.observe.suggestions import suggestion
 
 STATEMENT = "createtab_stmt"
 """The column of SHOW CREATE, named as Spark names it."""
@@ -136,7 +137,7 @@ def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
     rows = [
         (r.epoch, world.display_name(r.view), r.status, r.action, r.strategy, r.reason, r.rows_inserted, r.rows_deleted,
          round(r.seconds, 3), *_details(r), r.started_at, r.error, (r.details or {}).get("due"),
-         "; ".join((r.details or {}).get("nodes", ())) or None, None if r.details is None else next_step(r.reason))
+         "; ".join((r.details or {}).get("nodes", ())) or None, suggestion(r.reason))
         for r in records
     ]  # fmt: skip
     return Listing(
@@ -152,15 +153,7 @@ def _details(record: HistoryRecord) -> tuple[int | None, int | None, int | None,
     known = record.details
     if known is None:
         return None, None, None, None, None
-    return known["jobs"], known["bytes_read"], known["bytes_written"], phases(known), estimate(known)
-
-
-def phases(details: Mapping[str, Any]) -> str:
-    """
-    >>> phases({"phases": {"planning": 0.1, "reading": 0.0, "computing": 1.25}})
-    'planning 0.10 s, computing 1.25 s'
-    """
-    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in details["phases"].items() if seconds >= 0.005)
+    return known["jobs"], known["bytes_read"], known["bytes_written"], in_phases(known["phases"]), estimate(known)
 
 
 def estimate(details: Mapping[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ from penstock.catalog import Catalog, World
 from penstock.errors import NotFoundError, PenstockError, nearest
 from penstock.observe import listings
 from penstock.observe.alerting import current_alerts
+from penstock.observe.epochs import epochs, in_phases, listed
 from penstock.observe.listings import Listing
 from penstock.observe.statistics import ViewStatistics, statistics
 from penstock.observe.status import status
@@ -38,7 +39,7 @@ def _views(catalog: Catalog) -> Listing:
              view.data_time, _seconds(view.lag), _seconds(view.target_lag), view.lag_from, view.watermark,
              view.last_refresh, view.last_action, view.last_status, view.last_reason, view.last_error, did.refreshes,
              did.incremental, did.full, did.without_change, did.skips, did.errors, did.seconds, did.rows_inserted,
-             did.rows_deleted, _seconds(did.largest_lag), view.location, record.created_at)
+             did.rows_deleted, _seconds(did.last_lag), _seconds(did.largest_lag), view.location, record.created_at)
         )  # fmt: skip
     return Listing(
         "name STRING, query STRING, comment STRING, refresh STRING, policy STRING, incremental BOOLEAN, reason STRING, "
@@ -47,7 +48,8 @@ def _views(catalog: Catalog) -> Listing:
         "watermark TIMESTAMP, last_refresh TIMESTAMP, last_action STRING, last_status STRING, last_reason STRING, "
         "last_error STRING, refreshes BIGINT, incremental_refreshes BIGINT, full_refreshes BIGINT, "
         "refreshes_without_change BIGINT, skips BIGINT, errors BIGINT, seconds DOUBLE, rows_inserted BIGINT, "
-        "rows_deleted BIGINT, largest_lag_seconds DOUBLE, location STRING, created_at TIMESTAMP",
+        "rows_deleted BIGINT, last_lag_seconds DOUBLE, largest_lag_seconds DOUBLE, "
+        "location STRING, created_at TIMESTAMP",
         rows,
     )
 
@@ -61,22 +63,14 @@ def _history(catalog: Catalog) -> Listing:
 
 
 def _epochs(catalog: Catalog) -> Listing:
-    world = catalog.world()
-    did: dict[int, list[tuple[str, float, int, int]]] = {}
-    for record in catalog.history():
-        work = (world.display_name(record.view), record.seconds, record.rows_inserted, record.rows_deleted)
-        did.setdefault(record.epoch, []).append(work)
-    rows = []
-    for epoch in catalog.epochs():
-        names, seconds, inserted, deleted = zip(*did.get(epoch.id, [("", 0.0, 0, 0)]), strict=True)
-        read = ", ".join(f"{world.display_name(key)} {version}" for key, version in sorted(epoch.sources.items()))
-        views = ", ".join(dict.fromkeys(name for name in names if name))
-        rows.append(
-            (epoch.id, epoch.published_at, epoch.restored, views, read, sum(seconds), sum(inserted), sum(deleted))
-        )
+    rows = [
+        (e.id, e.published_at, e.restored, e.run, ", ".join(e.views), listed(e.sources), listed(e.due),
+         "; ".join(e.work) or None, in_phases(e.phases) or None, e.seconds, e.rows_inserted, e.rows_deleted)
+        for e in epochs(catalog)
+    ]  # fmt: skip
     return Listing(
-        "epoch INT, published_at TIMESTAMP, restored INT, views STRING, source_versions STRING, seconds DOUBLE, "
-        "rows_inserted BIGINT, rows_deleted BIGINT",
+        "epoch INT, published_at TIMESTAMP, restored INT, run STRING, views STRING, source_versions STRING, "
+        "due STRING, work STRING, phases STRING, seconds DOUBLE, rows_inserted BIGINT, rows_deleted BIGINT",
         rows,
     )
 

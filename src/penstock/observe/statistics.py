@@ -27,8 +27,10 @@ class ViewStatistics:
     seconds: float = 0.0
     rows_inserted: int = 0
     rows_deleted: int = 0
+    last_lag: timedelta | None = None
+    """How old the view was just before its last refresh made it fresh."""
     largest_lag: timedelta | None = None
-    """How old the view was at most, just before a refresh made it fresh."""
+    """The same of the refresh for which that was the most."""
     since: datetime | None = None
     """When the first of these refreshes began."""
 
@@ -43,6 +45,7 @@ def statistics(catalog: Catalog) -> dict[str, ViewStatistics]:
 def summed(view: str, refreshes: list[Refreshing]) -> ViewStatistics:
     """``refreshes`` in the order in which they were recorded."""
     done = [r for r in refreshes if r.status == Status.SUCCEEDED and r.action != Action.SKIP]
+    lags = _lags(done)
     return ViewStatistics(
         view=view,
         refreshes=len(done),
@@ -54,12 +57,13 @@ def summed(view: str, refreshes: list[Refreshing]) -> ViewStatistics:
         seconds=sum(r.seconds for r in refreshes),
         rows_inserted=sum(r.rows_inserted for r in done),
         rows_deleted=sum(r.rows_deleted for r in done),
-        largest_lag=_largest_lag(done),
+        last_lag=lags[-1] if lags else None,
+        largest_lag=max(lags, default=None),
         since=min((r.started_at for r in refreshes), default=None),
     )
 
 
-def _largest_lag(done: Iterable[Refreshing]) -> timedelta | None:
+def _lags(done: Iterable[Refreshing]) -> list[timedelta]:
     """From when one refresh looked at the sources until the next was through."""
     moments = [(r.started_at, r.started_at + timedelta(seconds=r.seconds)) for r in done]
-    return max((after - begun for (begun, _), (_, after) in pairwise(moments)), default=None)
+    return [after - begun for (begun, _), (_, after) in pairwise(moments)]

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.catalog import utc
 from penstock.catalog.states import ACTIVE, ViewState
-from penstock.engine.lags import lags_of
+from penstock.engine.lags import lags_of, pace, seconds_to_see
 from penstock.graph.watermarks import as_time
 from penstock.sql.intervals import described
 from penstock.storage.log_listing import newest_version
@@ -60,6 +60,10 @@ class ViewStatus:
     held_back_by: tuple[str, ...] = ()
     """Views that it reads, directly or not, which do not advance: suspended, or in error."""
     refreshes_itself: bool = False
+    every: timedelta | None = None
+    """How often it is to be refreshed, by its lag or its schedule."""
+    takes: timedelta | None = None
+    """How long the last refresh took that saw its sources, with those of what it reads."""
 
     @property
     def stale(self) -> bool:
@@ -77,6 +81,8 @@ class ViewStatus:
         beside = [word for word, holds in (("STALE", self.stale), ("BUILDING", self.building)) if holds]
         said = f"{self.state}" + (f", {' and '.join(beside)}" if self.state == State.ACTIVE and beside else "")
         said += f" ({self.errors} in a row)" if self.errors else ""
+        if self.takes is not None and self.every is not None and self.too_slow:
+            said += f", {slowness(self.takes, self.every)}"
         return said + (f", held back by {', '.join(self.held_back_by)}" if self.held_back_by else "")
 
     def lag_in_words(self) -> str:
@@ -87,6 +93,11 @@ class ViewStatus:
             return ""
         whose = "" if self.lag_from == self.name else f" ({self.lag_from or 'min_target_lag'})"
         return described(int(self.target_lag.total_seconds() * 10**6)) + whose
+
+    @property
+    def too_slow(self) -> bool:
+        """Whether a refresh takes longer than the time to the next one, so that its lag or schedule cannot be kept."""
+        return self.takes is not None and self.every is not None and self.takes > self.every
 
     @property
     def too_old(self) -> bool:
@@ -113,6 +124,7 @@ def status(catalog: Catalog) -> list[ViewStatus]:
     newest = {key: newest_version(table.path) for key, table in world.tables.items()}
     newest |= {key: world.nodes[key].version for key in world.views}
     lags, leased, now = lags_of(world), catalog.leased(), datetime.now(timezone.utc)
+    took = seconds_to_see(world, seen)
     stuck = {key for key, state in world.states.items() if state != ACTIVE}
     found = []
     for key in world.views_graph().order(world.views):
@@ -135,7 +147,8 @@ def status(catalog: Catalog) -> list[ViewStatus]:
                 target_lag=None if lag is None else lag.length, lag=None if data_time is None else now - data_time,
                 lag_from=None if lag is None or lag.said_by is None else world.views[lag.said_by].name,
                 held_back_by=tuple(sorted(world.views[k].name for k in world.views_graph().ancestors([key]) & stuck)),
-                refreshes_itself=view.refreshes_itself, **_last(last.get(key)),
+                refreshes_itself=view.refreshes_itself, every=pace(view, lag),
+                takes=timedelta(seconds=took[key]) if key in took else None, **_last(last.get(key)),
             )
         )  # fmt: skip
     return found
@@ -158,6 +171,18 @@ def in_words(length: timedelta) -> str:
     parts = [(seconds // 86400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s")]
     shown = [f"{count} {unit}" for count, unit in parts if count]
     return " ".join(shown[:2]) or "0 s"
+
+
+def slowness(takes: timedelta, every: timedelta) -> str:
+    """
+    >>> slowness(timedelta(seconds=6.25), timedelta(seconds=5))
+    'too slow: a refresh takes 6.2 s, and one is due every 5.0 s'
+    """
+    return f"too slow: a refresh takes {_exactly(takes)}, and one is due every {_exactly(every)}"
+
+
+def _exactly(length: timedelta) -> str:
+    return f"{length.total_seconds():.1f} s" if length < timedelta(minutes=1) else in_words(length)
 
 
 def data_time_of(world: World, view: ViewRecord, seen: HistoryRecord | None) -> datetime | None:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from penstock.vocabulary import Reason
 
-_ORDERLY = "Give it an order that leaves nothing open, or take it out."
-
 NEXT_STEPS: Mapping[Reason, str] = {
     # why a refresh did what it did
     Reason.SOURCE_REPLACED: "Nothing to do: the next refresh is incremental. To keep a table's history, write it by "
@@ -34,27 +32,39 @@ NEXT_STEPS: Mapping[Reason, str] = {
     Reason.AGGREGATE_FUNCTION: "Use MIN, MAX, MIN_BY, MAX_BY or PERCENTILE, which do not depend on the order of rows.",
     Reason.CORRELATED_SUBQUERY: "Write it as a join with a grouped subquery.",
     Reason.DISTINCT_AGGREGATE: "Aggregate over a subquery with SELECT DISTINCT.",
-    Reason.EXPRESSION: "Write the value into the query.",
-    Reason.GENERATOR: "Use EXPLODE or POSEXPLODE, one in each SELECT.",
+    Reason.EXPRESSION: "Write the value into the query, instead of a parameter.",
+    Reason.GENERATOR: "Use EXPLODE or POSEXPLODE with a name for each column, and one of them in each SELECT.",
     Reason.GROUPING_SETS: "Name in GROUPING only what is grouped by.",
     Reason.JOIN: "Write it as an inner, left, full, semi or anti join.",
-    Reason.LATERAL: "Write it as a join with a grouped subquery.",
+    Reason.LATERAL: "Put the condition into WHERE, or the generator into a subquery of its own.",
     Reason.LIMIT: "Write ORDER BY before it, and a number behind it.",
-    Reason.NON_DETERMINISTIC: "Take it out, or put its value into a table.",
+    Reason.NON_DETERMINISTIC: "Take it out; for a moment, put it into a table of one row, update that, and join it.",
     Reason.PIVOT: "Write an aggregate with CASE WHEN for each column.",
     Reason.PLAN_MISMATCH: "Write the query in simpler words; please report it too.",
-    Reason.QUERY_FORM: "Write the columns out, and read tables as they are now.",
+    Reason.QUERY_FORM: "Write the columns out instead of SELECT * REPLACE or EXCEPT, and read tables as they are now.",
     Reason.RECURSIVE_CTE: "Write as many joins as there are levels, or keep the levels in a table.",
     Reason.SCALAR_SUBQUERY: "Select one aggregate in it, so that it has one row.",
     Reason.SET_OPERATION: "List the columns of both sides in the same order, and leave BY NAME out.",
     Reason.SOURCE_COLUMN: "Make the column a STRING or VARCHAR; __weight needs another name.",
     Reason.SUBQUERY: "Write it as a join, or as EXISTS in WHERE.",
-    Reason.TABLE_FORM: "Put the values into a table, and read that.",
+    Reason.TABLE_FORM: "Put the rows into a table, or write them as VALUES, and read that.",
     Reason.TIME_WINDOW: "Group by TUMBLE, HOP or SESSION of a TIMESTAMP.",
     Reason.UNKNOWN_FUNCTION: "Use functions of Spark's own: what a function of yours does cannot be known.",
     Reason.UNRESOLVED_NAME: "Write table and column in full: t.column.",
-    Reason.WINDOW_FUNCTION: _ORDERLY,
+    Reason.WINDOW_FUNCTION: "Give its ORDER BY columns that leave no ties open, or use a function that ties do not "
+    "matter to: RANK, SUM, MIN, MAX. DISTINCT in it: aggregate in a subquery first.",
 }
+
+NOTHING_TO_DO: Mapping[Reason, str] = {
+    Reason.INITIAL: "Nothing to do: the view was filled for the first time.",
+    Reason.REQUESTED: "Nothing to do: REFRESH .. FULL was asked for. Without FULL the view is maintained, if its query "
+    "can be.",
+    Reason.CHANGED: "Nothing to do. If it takes long, EXPLAIN MATERIALIZED VIEW tells where the time goes, and what to "
+    "switch on in the tables.",
+    Reason.NO_CHANGE: "Nothing to do: there was nothing new in what the view reads.",
+    Reason.REPLAYED: "Nothing to do: late rows were taken because REPLAY LATE ROWS was asked for.",
+}
+"""Of the ordinary reasons, which need no advice where a view is explained."""
 
 _FEED, _VECTORS = "delta.enableChangeDataFeed", "delta.enableDeletionVectors"
 
@@ -62,6 +72,16 @@ _FEED, _VECTORS = "delta.enableChangeDataFeed", "delta.enableDeletionVectors"
 def next_step(code: str | None) -> str | None:
     """What a reason code suggests; None where there is nothing to do."""
     return NEXT_STEPS.get(Reason.recorded(code)) if code else None
+
+
+def suggestion(code: str) -> str | None:
+    """What any reason code suggests; None only for a code of another version of Penstock.
+
+    >>> suggestion("LIMIT"), suggestion("OF_OLD")
+    ('Write ORDER BY before it, and a number behind it.', None)
+    """
+    reason = Reason.recorded(code)
+    return NEXT_STEPS.get(reason) or NOTHING_TO_DO.get(reason)
 
 
 def for_table(name: str, configuration: Mapping[str, str]) -> str | None:

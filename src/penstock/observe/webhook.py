@@ -10,16 +10,15 @@ import hashlib
 import hmac
 import json
 import logging
-import queue
-import threading
 import time
 import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from penstock.observe.sending import Sender
 
 _log = logging.getLogger("penstock.alerts")
 
@@ -27,7 +26,6 @@ SIGNATURE, TIMESTAMP, DELIVERY = "X-Penstock-Signature", "X-Penstock-Timestamp",
 _WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds between the tries of one delivery."""
 _TIMEOUT = 10.0
-_LONGEST_QUEUE = 1000
 
 
 @dataclass(frozen=True)
@@ -48,36 +46,12 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
 
 
 class Webhook:
-    """Sends documents in the background; the thread begins with the first of them."""
+    """Sends documents in the background."""
 
     def __init__(self, sleep: Callable[[float], object] | None = None):
-        self._queue: queue.Queue[Delivery | None] = queue.Queue(_LONGEST_QUEUE)
-        self._closing = threading.Event()
-        self._sleep = sleep or self._closing.wait
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-
-    def send(self, delivery: Delivery) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._deliver_all, name="penstock-alerts", daemon=True)
-                self._thread.start()
-        try:
-            self._queue.put_nowait(delivery)
-        except queue.Full:
-            _log.warning("an alert was not sent: %s others wait for the receiver", _LONGEST_QUEUE)
-
-    def close(self, patience: float = 5.0) -> None:
-        """Send what is left, for at most so many seconds."""
-        if self._thread is not None:
-            with suppress(queue.Full):
-                self._queue.put_nowait(None)
-            self._thread.join(patience)
-            self._closing.set()
-
-    def _deliver_all(self) -> None:
-        while (delivery := self._queue.get()) is not None and not self._closing.is_set():
-            self._deliver(delivery)
+        self._sender = Sender("alerts", self._deliver)
+        self._sleep = sleep or self._sender.closing.wait
+        self.send, self.close = self._sender.send, self._sender.close
 
     def _deliver(self, delivery: Delivery) -> None:
         body, number = json.dumps(delivery.document).encode(), uuid.uuid4().hex
@@ -85,7 +59,7 @@ class Webhook:
             problem = _post(delivery, body, number)
             if problem is None:
                 return
-            if wait is None or self._closing.is_set():
+            if wait is None or self._sender.closing.is_set():
                 break
             self._sleep(wait)
         _log.warning("an alert could not be sent: %s", problem)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from enum import Enum
 
 from penstock.graph.groups import SLOWEST, Group
@@ -122,7 +122,7 @@ def due(
     groups: Sequence[Group] = (),
     policies: Mapping[str, str] | None = None,
 ) -> list[Due]:
-    """What to refresh at a moment, in one epoch: the most urgent first.
+    """What to refresh at a moment, in one epoch: the most urgent first, which is by priority what is late soonest.
 
     ``groups`` advance together: when one of their views is due, or, where ``policies`` says SLOWEST of a view in which
     their paths meet, when all those are that have a time of their own.
@@ -133,7 +133,22 @@ def due(
     }
     for group in groups:
         _advance_together(group, known, states, found, now, policies or {})
-    return sorted(found.values(), key=lambda one: (-known[one.key].priority, one.since, one.key))
+    late = {key: _late_at(known[key], states.get(key, State()), one) for key, one in found.items()}
+    for group in groups:
+        members = found.keys() & set(group.members)
+        late |= dict.fromkeys(members, min((late[key] for key in members), default=now))
+    return sorted(found.values(), key=lambda one: (-known[one.key].priority, late[one.key], one.key))
+
+
+def _late_at(plan: Plan, state: State, one: Due) -> datetime:
+    """When what is due will be late. Who goes by that keeps short lags though many views are due at one moment."""
+    if one.why == Why.LAG and plan.lag is not None and state.data_time is not None:
+        return state.data_time + plan.lag
+    if one.why == Why.GROUP:  # as the others are
+        return datetime.max.replace(tzinfo=timezone.utc)
+    if one.why == Why.EVERY:
+        return one.since + timedelta(microseconds=plan.trigger.length or 0)
+    return one.since
 
 
 def _advance_together(

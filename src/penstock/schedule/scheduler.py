@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream
-from penstock.errors import PenstockError, RefreshError
+from penstock.errors import PenstockError, RefreshError, without_values
 from penstock.observe.alerting import look
 from penstock.schedule.due import Due
 from penstock.schedule.plans import Outlook, outlook
@@ -121,7 +122,11 @@ class Scheduler:
                 try:
                     tick = self.tick(pool)
                 except PenstockError as problem:  # the catalog is away, say: it may be there again in a moment
-                    _log.warning("the catalog cannot be asked what is due: %s", problem)
+                    _log.warning("the catalog cannot be asked what is due: %s", without_values(problem))
+                    tick = Tick(wait=5.0)
+                except Exception as problem:  # what nobody thought of is no reason to leave all views alone
+                    where = "".join(traceback.format_tb(problem.__traceback__))
+                    _log.error("what is due cannot be told: %s\n%s", type(problem).__name__, where)
                     tick = Tick(wait=5.0)
                 if until_idle and not tick.begun and not self.busy():
                     return
@@ -214,10 +219,11 @@ class Scheduler:
         except RefreshError as problem:
             report = problem.report
         except PenstockError as problem:
-            report, error = {}, str(problem)
+            report, error = {}, without_values(problem)
         except Exception as problem:  # a scheduler outlives whatever goes wrong with one view
-            _log.exception("refreshing %s failed", ", ".join(one.key for one in group))
-            report, error = {}, f"{type(problem).__name__}: {problem}"
+            report, error = {}, without_values(problem)
+            where = "".join(traceback.format_tb(problem.__traceback__))  # without the message, which may quote rows
+            _log.error("refreshing %s failed: %s\n%s", ", ".join(one.key for one in group), error, where)
         finished = Finished(
             due=group, reports=tuple(report.values()), epoch=getattr(report, "epoch", None), error=error, began=began,
             seconds=(self._clock() - began).total_seconds(),

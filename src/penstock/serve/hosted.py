@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.database import Database, connect
+from penstock.engine.events import Began, Ended, Worked
 from penstock.errors import PenstockError
 from penstock.observe.news import Event
 from penstock.serve.options import Place
@@ -19,7 +20,6 @@ from penstock.serve.problems import dumped
 
 if TYPE_CHECKING:
     from penstock.catalog import HistoryRecord
-    from penstock.engine.callbacks import Happening
     from penstock.running import Runner
 
 _log = logging.getLogger("penstock.serve")
@@ -160,17 +160,20 @@ class Hosted:
                 for listener in self._listeners:
                     listener.tell(told)
 
-    def _happened(self, happening: Happening) -> None:
-        """A refresh of this process has begun, or come a step further."""
-        data: dict[str, Any] = {"views": list(happening.views)}
-        if happening.report is not None:
+    def _happened(self, happening: Began | Worked | Ended) -> None:
+        """A refresh of this process has begun, or come a step further. What came of it is read from the catalog."""
+        if isinstance(happening, Began):
+            self._publish([Event("refresh", self.epoch, {"view": happening.world.display_name(happening.view)})])
+        elif isinstance(happening, Worked):
             r = happening.report
-            data |= {
-                "node": r.name, "status": r.status, "action": r.action, "reason": r.reason, "strategy": r.strategy,
-                "rows_inserted": r.rows_inserted, "rows_deleted": r.rows_deleted, "seconds": round(r.seconds, 4),
+            data = {
+                "node": r.name, "views": list(happening.views), "status": r.status, "action": r.action,
+                "reason": r.reason, "strategy": r.strategy, "rows_inserted": r.rows_inserted,
+                "rows_deleted": r.rows_deleted, "seconds": round(r.seconds, 4),
             }  # fmt: skip
-        self._publish([Event(happening.kind, self.epoch, data)])
-        self._wake.set()
+            self._publish([Event("node", self.epoch, data)])
+        else:
+            self._wake.set()
 
     def _follow(self) -> None:
         while not self._stopped:

@@ -5,6 +5,7 @@ The clause is cut out of the text before anything else reads it; the table's nam
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from penstock.sql.cursor import Cursor
@@ -84,8 +85,14 @@ FOR_QUERIES = (
 )
 
 
+_OF = re.compile(r"\bOF\b", re.IGNORECASE)
+"""A word of all that could be refused: most texts do not have it, and may be long."""
+
+
 def refuse_past(text: str, start: int, stop: int, why: str = VIEWS_ARE_CURRENT) -> None:
     """A part of the text that must not read AS OF, such as a view's query: the moment will be forgotten."""
+    if _OF.search(text) is None:
+        return
     cursor = Cursor(text[:stop])
     while cursor.token is not None:
         if cursor.offset > start and (_is_ours(cursor) or (why == VIEWS_ARE_CURRENT and _begins(cursor))):

@@ -1,15 +1,19 @@
 """Cron expressions: the moments that they mean, on the clocks of a time zone.
 
 Five fields are those of cron; six or seven are those of Quartz, as in Databricks SQL: seconds first, days of the week
-counted from Sunday = 1, ``?`` for any day. cronsim knows the calendar and what clocks do in spring and autumn.
+counted from Sunday = 1, ``?`` for any day.
+
+cronsim knows the calendar. It is asked for what clocks show; when they show it is found here, since it treats the two
+spellings differently, and misses moments where clocks are set by half an hour. A time of the day comes once on every
+day: the first time where clocks are set back, and when they are put forward where they skip it. What comes every hour
+or minute goes by what the clocks show.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from itertools import islice
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -36,21 +40,78 @@ def check_cron(text: str, zone: str) -> None:
 @lru_cache(maxsize=1024)
 def fired_before(text: str, zone: str, now: datetime) -> datetime:
     """The newest moment of a cron expression that is not after now, in UTC."""
-    local = now.astimezone(ZoneInfo(zone)).replace(microsecond=0)
-    # Going back, cronsim gives moments before the one it starts at; that one may be meant too.
-    earlier = next(CronSim(_plain(text), local, reverse=True)).astimezone(timezone.utc)
-    following = [moment.astimezone(timezone.utc) for moment in islice(CronSim(_plain(text), _at(earlier, zone)), 2)]
-    return max([earlier, *(moment for moment in following if moment <= now)])
+    clock, fixed = ZoneInfo(zone), _is_fixed(text)
+    best: datetime | None = None
+    for shown in CronSim(_plain(text), _far(now, clock, -_NEAR) + timedelta(seconds=1), reverse=True):
+        moments = _moments(shown, clock, fixed)
+        if best is not None and moments and max(moments) <= best:
+            break
+        best = max([moment for moment in moments if moment <= now] + ([best] if best else []), default=None)
+        if best is not None and fixed:
+            break
+    assert best is not None, f"{text} has not come in 50 years"
+    return best
 
 
 @lru_cache(maxsize=1024)
 def fires_after(text: str, zone: str, now: datetime) -> datetime:
     """The next moment after now, in UTC."""
-    return next(CronSim(_plain(text), _at(now, zone))).astimezone(timezone.utc)
+    clock, fixed = ZoneInfo(zone), _is_fixed(text)
+    best: datetime | None = None
+    for shown in CronSim(_plain(text), _far(now, clock, _NEAR) - timedelta(seconds=1)):
+        moments = _moments(shown, clock, fixed)
+        if best is not None and moments and min(moments) >= best:
+            break
+        best = min([moment for moment in moments if moment > now] + ([best] if best else []), default=None)
+        if best is not None and fixed:
+            break
+    assert best is not None, f"{text} does not come in 50 years"
+    return best
 
 
-def _at(moment: datetime, zone: str) -> datetime:
-    return moment.astimezone(ZoneInfo(zone))
+_NEAR = timedelta(hours=3)
+"""Clocks are not set within that time twice, nor by as much."""
+
+
+def _far(now: datetime, clock: ZoneInfo, near: timedelta) -> datetime:
+    """What the clock shows now; where it is set back between now and near, so much further that nothing is missed."""
+    shown, later = now.astimezone(clock), (now + near).astimezone(clock)
+    change = (later.utcoffset() or _NO_TIME) - (shown.utcoffset() or _NO_TIME)
+    back = min(change, _NO_TIME) if near > _NO_TIME else max(change, _NO_TIME)
+    return (shown + back).replace(tzinfo=None, fold=0)
+
+
+_NO_TIME = timedelta(0)
+
+
+def _moments(shown: datetime, clock: ZoneInfo, fixed: bool) -> list[datetime]:
+    """When a clock shows a time: never or twice on days when it is set, but for a fixed time once on every day."""
+    twice = [shown.replace(tzinfo=clock, fold=fold).astimezone(timezone.utc) for fold in (0, 1)]
+    if _is_shown(shown, twice[0], clock):
+        return twice[:1] if fixed or twice[0] == twice[1] else twice
+    return [_put_forward(shown, clock)] if fixed else []
+
+
+def _is_shown(shown: datetime, moment: datetime, clock: ZoneInfo) -> bool:
+    return moment.astimezone(clock).replace(tzinfo=None, fold=0) == shown
+
+
+def _put_forward(shown: datetime, clock: ZoneInfo) -> datetime:
+    """The moment to which the clock is put forward over a time that it does not show."""
+    shown = shown.replace(second=0)
+    while not _is_shown(shown, moment := shown.replace(tzinfo=clock).astimezone(timezone.utc), clock):
+        shown += timedelta(minutes=1)
+    return moment
+
+
+def _is_fixed(text: str) -> bool:
+    """Whether it means times of the day, and not every hour or minute.
+
+    >>> [_is_fixed(text) for text in ("30 2 * * *", "0 30 2 ? * MON", "*/5 2 * * *", "0 * * * *")]
+    [True, True, False, False]
+    """
+    fields = _plain(text).split()[-5:]
+    return not any(field.startswith("*") for field in fields[:2])
 
 
 def _plain(text: str) -> str:
@@ -62,9 +123,10 @@ def _plain(text: str) -> str:
     fields = text.upper().split()
     if len(fields) == 7 and fields[6] == "*":
         fields.pop()
+    if len(fields) in (5, 6):
+        fields[-3:] = ("*" if field == "?" else field for field in fields[-3:])
     if len(fields) != 6:
-        return text
-    fields[3:6] = ("*" if field == "?" else field for field in fields[3:6])
+        return " ".join(fields)
     fields[5] = re.sub(r"(?<![#/\d])\d", _day, fields[5])
     return " ".join(fields)
 

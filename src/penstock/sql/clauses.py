@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql.calendar import check_cron
 from penstock.sql.cursor import Cursor
-from penstock.sql.intervals import MICROSECONDS, microseconds
+from penstock.sql.intervals import LONGEST, MICROSECONDS, microseconds
 from penstock.sql.lexer import unquote
 from penstock.sql.query import check_query
 from penstock.sql.statements import AFTER_WATERMARK, DOWNSTREAM, PERIODICALLY, USUAL, Options, Watermark
@@ -253,6 +253,8 @@ def read_schedule(cursor: Cursor) -> Trigger:
         raise cursor.error(f"expected {_UNITS}")
     if count == 0:
         raise cursor.error("a schedule of length 0 is none. Use REFRESH ON COMMIT")
+    if count * MICROSECONDS[unit] > LONGEST:
+        raise cursor.error("a schedule of more than a century is none. Use REFRESH MANUAL")
     return Trigger(when=When.EVERY, length=count * MICROSECONDS[unit])
 
 

@@ -9,13 +9,17 @@ MICROSECONDS = {
     "microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000,
     "day": 86_400_000_000, "week": 7 * 86_400_000_000,
 }  # fmt: skip
+LONGEST = 36_525 * MICROSECONDS["day"]
+"""A century: what is added to a moment of today is still a date."""
 
 
 def microseconds(text: str) -> int | None:
-    """How long an interval is; None when it is not one, or of no fixed length.
+    """How long an interval is; None when it is not one, of no fixed length, or longer than a calendar goes.
 
     >>> microseconds("1 hour 30 minutes"), microseconds("0.5 seconds"), microseconds("1 month")
     (5400000000, 500000, None)
+    >>> microseconds("5000 weeks"), microseconds("6000 weeks")
+    (3024000000000000, None)
     """
     return _total(text.replace("'", " ").split())
 
@@ -29,7 +33,7 @@ def _total(words: Sequence[str]) -> int | None:
         if scale is None or not re.fullmatch(r"\d+(\.\d+)?", amount):
             return None
         total += round(float(amount) * scale)
-    return total
+    return total if total <= LONGEST else None
 
 
 def described(micros: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from penstock.errors import SqlError
 
@@ -40,6 +41,12 @@ class Token:
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of a text without white space and comments; ``depth`` counts the brackets around each."""
+    return list(_tokens(text))
+
+
+@lru_cache(maxsize=8)
+def _tokens(text: str) -> tuple[Token, ...]:
+    """A statement is looked at several times, and may be long."""
     tokens: list[Token] = []
     depth = 0
     for match in _TOKEN.finditer(text):
@@ -54,7 +61,7 @@ def tokenize(text: str) -> list[Token]:
         tokens.append(Token(kind=kind, text=piece, start=match.start(), end=match.end(), depth=depth))
         if piece == "(" and kind == "symbol":
             depth += 1
-    return tokens
+    return tuple(tokens)
 
 
 def position(text: str, offset: int) -> tuple[int, int]:

@@ -258,9 +258,12 @@ def _alter_view(cursor: Cursor) -> s.Statement:
         raise cursor.error(
             "expected REFRESH, SCHEDULE, REFRESH POLICY, TARGET LAG, CONSISTENCY, PRIORITY, SUSPEND or RESUME"
         )
-    if cursor.take("DROP", "SCHEDULE"):
+    if cursor.take("DROP", "SCHEDULE") or cursor.take("DROP", "TRIGGER"):
         cursor.end()
         return s.AlterView(cursor.text, name=name, trigger=MANUAL)
+    if cursor.take("DROP", "TARGET", "LAG"):
+        cursor.end()
+        return s.AlterView(cursor.text, name=name, lag=s.NONE)
     if cursor.at("ADD") or cursor.at("ALTER"):
         cursor.index += 1
         trigger = read_trigger(cursor)

@@ -207,6 +207,7 @@ class AlterView(Statement):
     policy: str | None = None
     trigger: Trigger | None = None
     lag: int | str | None = None
+    """Microseconds, DOWNSTREAM, or NONE."""
     consistency: str | None = None
     schedule: str | None = None
     priority: int | None = None

@@ -44,6 +44,7 @@ from penstock.storage.patch import (
 )
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files
+from penstock.storage.runs import Run
 from penstock.storage.strategy import cheaper, weighed
 from penstock.storage.table_rows import (
     added_rows,
@@ -71,11 +72,11 @@ class Applied:
 
 
 def apply_change(
-    spark: SparkOnDemand, before: Snapshot, change: TableChange, *, node: str, run: str, off: Measured = dict
+    spark: SparkOnDemand, before: Snapshot, change: TableChange, *, node: str, run: Run, off: Measured = dict
 ) -> Applied:
     """Bring the table from one version to the next; ``off`` gives how far estimates were off, as in ``cheaper``."""
     with phase("writing"):
-        strategy, plan, adds = _written(spark, before, change, run, off)
+        strategy, plan, adds = _written(spark, before, change, run.name, off)
     version = _commit(before, adds, plan, node, run)
     if strategy == Strategy.APPEND and len(before.files) >= FILES_OF_A_TIER - 1:
         with phase("writing"):
@@ -109,21 +110,21 @@ def replace_all(
     keys: Sequence[str] | None = None,
     *,
     node: str,
-    run: str,
+    run: Run,
     shape: Shape | None = None,
 ) -> Applied:
     """Replace the whole content of the table, and what it is like if a ``shape`` is given."""
     with phase("writing"):
         placer, local = Placer.of(shape or before, keys), rows.rows()
         if local is not None and placer.by_hand and local.num_rows <= limits.LOCAL_TABLE_ROWS:
-            adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, run)
+            adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, run.name)
         else:
-            adds = write_files(placer.spread(as_spark(rows).frame), before.path, run, placer.placement.partition)
+            adds = write_files(placer.spread(as_spark(rows).frame), before.path, run.name, placer.placement.partition)
     return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, run, shape), Strategy.OVERWRITE)
 
 
 def _commit(
-    before: Snapshot, adds: list[AddAction], plan: Patch, node: str, run: str, shape: Shape | None = None
+    before: Snapshot, adds: list[AddAction], plan: Patch, node: str, run: Run, shape: Shape | None = None
 ) -> int:
     try:
         with phase("committing"):

@@ -20,6 +20,7 @@ from penstock.frames.spark.types import fits_arrow, to_arrow_schema
 from penstock.storage.delta_log import DataFile, Snapshot, partition_of
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
+from penstock.storage.runs import Run
 from penstock.storage.table_rows import live_rows
 from penstock.storage.view_table import commit, discard, write_files, write_table
 
@@ -46,13 +47,13 @@ def worth_merging(files: Sequence[DataFile], buckets: int = 1) -> list[DataFile]
     return [file for tier in tiers.values() if len(tier) >= FILES_OF_A_TIER * buckets for file in tier]
 
 
-def compact(spark: SparkOnDemand, table: Snapshot, keys: Sequence[str] | None, *, node: str, run: str) -> int:
+def compact(spark: SparkOnDemand, table: Snapshot, keys: Sequence[str] | None, *, node: str, run: Run) -> int:
     """Merge small files if there are many; gives the version that the table has then."""
     placer = Placer.of(table, keys)
     files = worth_merging(table.files, placer.placement.buckets or 1)
     if not files:
         return table.version
-    adds = _merged(spark, table, files, placer, run)
+    adds = _merged(spark, table, files, placer, run.name)
     try:
         return commit(table, adds, files, {}, node=node, run=run, data_change=False)
     except (PenstockError, OSError):

@@ -358,6 +358,11 @@ def snapshot_of(path: str, version: int | None = None) -> Snapshot:
     return known
 
 
+def newest(path: str) -> Snapshot:
+    """The newest version, as the names in its log tell it. delta-rs would look for it once more."""
+    return snapshot_of(path, newest_version(path))
+
+
 def _key(path: str, version: int) -> Identity | None:
     """What a version is kept by: the file of its commit, as it is now; None if there is no such file here."""
     try:

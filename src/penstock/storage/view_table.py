@@ -37,12 +37,12 @@ from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import VersionTaken, can_write, enabling, marked, now, put, removed, reshaping, said
 from penstock.storage.placement import properties
+from penstock.storage.runs import Run
 
 _GROUP_BYTES, _GROUP_ROWS = 16 * 1024 * 1024, 250_000
 """The size of row groups: where neighbours lie together, looking some rows up reads few of them."""
 
 _LONGEST_TEXT = 32
-_RUN = "penstock.run"
 _SILENT = {"appendOnly", "invariants", "timestampNtz"}
 """Features that ask nothing of a writer who adds and removes files of a table of ours."""
 
@@ -195,7 +195,7 @@ def commit(
     hidden: Mapping[str, BitMap64],
     *,
     node: str,
-    run: str,
+    run: Run,
     data_change: bool = True,
     shape: Shape | None = None,
 ) -> int:
@@ -237,20 +237,20 @@ def _is_plain(table: Snapshot) -> bool:
     return silent and not table.partition_columns and can_write(table.path)
 
 
-def _commit_files(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: str) -> None:
+def _commit_files(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: Run) -> None:
     about = {"deletionTimestamp": now(), "extendedFileMetadata": True, "partitionValues": {}}
     gone = [
         {"remove": {"path": quote(r.path, safe="/="), "dataChange": r.data_change, "size": r.size, **about}}
         for r in removes
     ]
-    actions = [said("WRITE", **{_RUN: run}), *gone, *map(as_action, adds)]
+    actions = [said("WRITE", **run.metadata()), *gone, *map(as_action, adds)]
     put(before.path, before.version + 1, actions, checkpoint_every=_interval(before))
 
 
-def _commit_by_delta_rs(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: str) -> None:
+def _commit_by_delta_rs(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: Run) -> None:
     table = DeltaTable(table_uri(before.path), version=before.version)
     properties = CommitProperties(
-        custom_metadata={_RUN: run},
+        custom_metadata=run.metadata(),
         max_commit_retries=0,
     )
     table.create_write_transaction(
@@ -263,14 +263,14 @@ def _commit_by_hand(
     adds: Sequence[AddAction],
     removes: Sequence[RemoveAction],
     hidden: Mapping[str, BitMap64],
-    run: str,
+    run: Run,
     described: tuple[Action, Action] | None,
 ) -> None:
     known = {unquote(path): add for path, add in before.state.adds.items()}
     file_id = uuid.uuid4()
     descriptors, content = describe(hidden, file_id)
     actions = [
-        said("WRITE", **{_RUN: run}),
+        said("WRITE", **run.metadata()),
         *(enabling(before.state.protocol, before.state.metadata) if hidden else []),
         *(reshaping(before.state.protocol, before.state.metadata, described) if described else []),
         *[removed(known[gone.path], data_change=gone.data_change) for gone in removes],
@@ -309,19 +309,20 @@ def as_action(add: AddAction) -> Action:
     }
 
 
-def restore(path: str, version: int) -> int:
+def restore(path: str, version: int, run: Run) -> int:
     """Bring a table back to a version that was published; gives the version that it has afterwards."""
     latest = Snapshot(path)
     if latest.version == version:
         return version
     if can_write(path):
-        _restore_by_hand(latest, Snapshot(path, version))
+        _restore_by_hand(latest, Snapshot(path, version), run)
     else:
-        DeltaTable(table_uri(path)).restore(version)
+        properties = CommitProperties(custom_metadata=run.metadata())
+        DeltaTable(table_uri(path)).restore(version, commit_properties=properties)
     return latest_version(path)
 
 
-def _restore_by_hand(latest: Snapshot, wanted: Snapshot) -> None:
+def _restore_by_hand(latest: Snapshot, wanted: Snapshot, run: Run) -> None:
     """A file with another vector is another file. The protocol stays: a feature cannot be taken back."""
 
     def logical(adds: Mapping[str, Action]) -> dict[tuple[str, str], Action]:
@@ -329,7 +330,7 @@ def _restore_by_hand(latest: Snapshot, wanted: Snapshot) -> None:
 
     now_there, then_there = logical(latest.state.adds), logical(wanted.state.adds)
     actions = [
-        said("RESTORE", operationParameters={"version": str(wanted.version)}),
+        said("RESTORE", operationParameters={"version": str(wanted.version)}, **run.metadata()),
         *([{"metaData": wanted.state.metadata}] if wanted.state.metadata != latest.state.metadata else []),
         *[removed(add) for file, add in now_there.items() if file not in then_there],
         *[{"add": {**add, "dataChange": True}} for file, add in then_there.items() if file not in now_there],

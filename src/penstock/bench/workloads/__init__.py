@@ -14,12 +14,13 @@ from penstock.bench.workloads.nothing import NOTHING
 from penstock.bench.workloads.shell import SHELL
 from penstock.bench.workloads.tpch import TPCH
 from penstock.bench.workloads.workload import Workload
+from penstock.bench.workloads.writes import WRITES
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION, BROKERAGE,
-        NEXMARK, DRIVER, SHELL,
+        NEXMARK, DRIVER, SHELL, WRITES,
     )
 }  # fmt: skip
 

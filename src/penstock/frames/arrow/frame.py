@@ -289,6 +289,10 @@ class ArrowFrame:
                 values[i] = found
         return cast("list[pa.Array]", values)
 
+    def kept(self, true: pa.Array) -> ArrowFrame:
+        """The rows that are marked."""
+        return ArrowFrame.of(self._spark, self.table.filter(true))
+
     def asked(self, nodes: Sequence[exp.Expr]) -> list[pa.Array]:
         """Values by Spark, row by row."""
         for node in nodes:

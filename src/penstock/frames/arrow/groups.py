@@ -192,9 +192,28 @@ def _grouped(numbers: Numbers) -> tuple[Numbers, Numbers]:
     there = np.zeros(_width(numbers), np.bool_)
     there[shifted] = True
     of = (np.cumsum(there) - 1)[shifted]
-    first = np.empty(int(of.max()) + 1, np.int64)
+    return _first_rows(of, int(of.max()) + 1), of
+
+
+def _told_apart(numbers: Numbers) -> tuple[Numbers, Numbers]:
+    """The same in any order: where numbers are too far apart to be counted, hashing them takes a third of sorting.
+
+    >>> first, of = _told_apart(np.array([7 * 10**9, 3, 7 * 10**9]))
+    >>> first.tolist(), of.tolist()
+    ([0, 1], [0, 1, 0])
+    """
+    if not len(numbers) or _width(numbers) <= _COUNTED * len(numbers):
+        return _grouped(numbers)
+    found = pa.array(numbers).dictionary_encode()
+    of = found.indices.to_numpy().astype(np.int64)
+    return _first_rows(of, len(found.dictionary)), of
+
+
+def _first_rows(of: Numbers, count: int) -> Numbers:
+    """The first row of each group."""
+    first = np.empty(count, np.int64)
     first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
-    return first, of
+    return first
 
 
 def has_floats(data_type: pa.DataType) -> bool:
@@ -210,7 +229,7 @@ class Groups:
     def __init__(self, keys: Sequence[pa.Array], count: int):
         if keys:
             number = together([codes(key) for key in keys])
-            self.first, self.of = _grouped(number)
+            self.first, self.of = _told_apart(number)
             self.count = len(self.first)
         else:
             self.of, self.count = np.zeros(count, np.int64), 1
