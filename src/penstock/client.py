@@ -180,4 +180,4 @@ def _raised(refused: HTTPError) -> errors.PenstockError:
         return errors.RefreshError(told["detail"], report={view["view"]: view for view in told.get("views", ())})
     if kind is errors.NotIncrementalError:
         kind = errors.DefinitionError
-    return kind(told["detail"] if kind is not errors.PenstockError else f"{told['detail']} {told['help']}")  # type: ignore[no-any-return]
+    return kind(told["detail"] if kind is not errors.PenstockError else f"{told['detail']} {told['help']}")

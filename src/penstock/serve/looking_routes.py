@@ -19,7 +19,10 @@ Limit = Annotated[int, Query(ge=1, le=10_000, description="Records at most, newe
 _GRAPH = {
     "nodes": [{"name": "orders", "kind": "table", "reads": [], "readers": ["totals"]}], "edges": [["orders", "totals"]]
 }  # fmt: skip
-_EPOCH = {"epoch": 12, "published_at": "2026-11-18T20:00:00+00:00", "views": "totals", "source_versions": "orders 3"}
+_EPOCH = {
+    "epoch": 12, "published_at": "2026-11-18T20:00:00+00:00", "restored": None, "views": ["totals"],
+    "sources": {"orders": 3}, "due": {"totals": "ON COMMIT"}, "seconds": 0.21, "rows_inserted": 2, "rows_deleted": 2,
+}  # fmt: skip
 _HISTORY = {"epoch": 12, "view": "totals", "status": "SUCCEEDED", "action": "INCREMENTAL", "reason": "CHANGED"}
 _ALERT = {"kind": "lag_exceeded", "view": "totals", "message": "it is 10 min old, and its target lag is 1 min"}
 _CHECKPOINT = {"name": "before_import", "epoch": 12, "views": 3, "created_at": "2026-11-18T20:00:00+00:00"}
@@ -66,7 +69,8 @@ def graph(hosted: Meant) -> Response:
 
 @routes.get("/epochs", responses=shows({"result": [_EPOCH]}), summary="What was published")
 def epochs(hosted: Meant, limit: Limit = 100) -> Response:
-    return answer({"epoch": hosted.newest, "result": listed(hosted.db, "SELECT * FROM penstock.epochs")[:limit]})
+    found = [asdict(epoch) for epoch in hosted.db.epochs(limit)]
+    return answer({"epoch": hosted.newest, "result": [{"epoch": one.pop("id"), **one} for one in found]})
 
 
 @routes.get("/history", responses=shows({"result": [_HISTORY]}), summary="What refreshes did")
