@@ -57,7 +57,7 @@ docs: java install ## write docs/operators.md from what the tests executed
 	$(BIN)/python tests/operators_page.py write
 
 test-api: java install ## ask the server at least 2,000 questions of every kind
-	PENSTOCK_API_EXAMPLES=60 $(BIN)/python -m pytest tests/serve/test_api_fuzz.py
+	PENSTOCK_API_EXAMPLES=40 $(BIN)/python -m pytest -s tests/serve/test_api_fuzz.py
 
 SF ?= 0.1
 

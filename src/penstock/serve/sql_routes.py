@@ -20,7 +20,7 @@ from penstock.serve.hosted import Hosted
 from penstock.serve.parameters import bound, without_values
 from penstock.serve.problems import Refused
 from penstock.serve.results import JSON, Rows, computed, found_here, wanted, written
-from penstock.serve.roles import role_for
+from penstock.serve.roles import Role, role_for
 from penstock.sql.parser import parse
 
 routes = APIRouter(prefix="/api/v1", tags=["SQL"])
@@ -175,8 +175,8 @@ def job(job: Annotated[str, Path(max_length=100, examples=["4f0c9a"])], request:
         served: Served) -> Response:  # fmt: skip
     """A job is known to whoever began it and to admins, as long as the server runs and it is among the last."""
     found = served.jobs.get(job)
-    mine = found is not None and caller.may_see(found.database) and (caller.name == found.user or caller.role == 3)
-    if found is None or not mine:
+    may = found is not None and (caller.name == found.user or caller.role == Role.ADMIN)
+    if found is None or not may or not caller.may_see(found.database):
         raise Refused(404, f"there is no job {job!r}.", help="Jobs are forgotten when the server ends.")
     return answer({**found.told(), "href": f"{request.scope.get('root_path', '')}/api/v1/jobs/{found.id}"})
 
