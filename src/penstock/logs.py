@@ -9,11 +9,18 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any
 
 LEVEL = "PENSTOCK_LOG"
 """In the environment: ``debug``, ``info``, ``warning`` or ``error``."""
+
+
+_LEVELS = {
+    "debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR,
+}  # fmt: skip
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,12 +37,19 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(told, ensure_ascii=False, default=str)
 
 
-def write_logs(level: str, *, as_json: bool) -> None:
-    """Write what this process logs to standard error, from a level on; a level that is none is a warning."""
+@contextmanager
+def written(level: str, *, as_json: bool) -> Iterator[None]:
+    """Write what is logged meanwhile to standard error, from a level on; a level that is none is a warning."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     )
     logger = logging.getLogger("penstock")
+    before = logger.level
     logger.addHandler(handler)
-    logger.setLevel(getattr(logging, level.upper(), logging.WARNING))
+    logger.setLevel(_LEVELS.get(level.lower(), logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)

@@ -98,9 +98,12 @@ def test_register_a_table() -> None:
     assert (statement.location, statement.columns) == ("/data/it's", "")
 
 
-@pytest.mark.parametrize(("text", "if_exists"), [("DROP TABLE t", False), ("DROP TABLE IF EXISTS t", True)])
-def test_drop_table(text: str, if_exists: bool) -> None:
-    assert parse(text) == s.DropTable(text, "t", if_exists)
+@pytest.mark.parametrize(
+    ("text", "if_exists", "cascade"),
+    [("DROP TABLE t", False, False), ("DROP TABLE IF EXISTS t", True, False), ("DROP TABLE t CASCADE", False, True)],
+)
+def test_drop_table(text: str, if_exists: bool, cascade: bool) -> None:
+    assert parse(text) == s.DropTable(text, "t", if_exists, cascade)
 
 
 def test_create_view_in_short() -> None:
@@ -246,7 +249,7 @@ def test_explain_create() -> None:
         ("CREATE TABLE t (a INT) SORTED BY (a)", 1, 24, "expected LOCATION"),
         ("CREATE TABLE t (a INT", 1, 22, "expected )"),
         ("DROP MATERIALIZED VIEW v SOON", 1, 26, "does not belong here"),
-        ("DROP TABLE t CASCADE", 1, 14, "does not belong here"),
+        ("DROP TABLE t FORCE", 1, 14, "does not belong here"),
         ("REFRESH MATERIALIZED VIEW", 1, 26, "the name of the view"),
         ("ALTER MATERIALIZED VIEW v", 1, 26, "expected REFRESH"),
         ("ALTER MATERIALIZED VIEW v MOVE TO w", 1, 27, "found 'MOVE'"),

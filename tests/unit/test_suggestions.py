@@ -26,7 +26,7 @@ def test_what_a_code_suggests_names_something_to_write_or_to_look_at() -> None:
     """Of a construct: what to write instead. Of a refresh: a statement, a command, a setting, or that all is well."""
     for code in CODES:
         step = NEXT_STEPS[Reason(code)]
-        assert re.search(r"[A-Z_]{3,}|t\.column|join|subquery|query|table|functions", step), step
+        assert re.search(r"[A-Z_]{3,}|t\.column|join|query|table|aggregate|functions", step), step
     for reason in NEXT_STEPS.keys() - {Reason(code) for code in CODES}:
         assert re.search(r"[A-Z_]{4,}|penstock |again|Nothing to do", NEXT_STEPS[reason]), reason
 

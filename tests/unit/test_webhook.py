@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import hmac
 import json
+import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.observe.webhook import SIGNATURE, TIMESTAMP, Delivery, Webhook, signature
+from penstock.observe.webhook import SIGNATURE, Delivery, Webhook
 from receivers import Receiver
+
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 @pytest.fixture
@@ -26,8 +30,11 @@ def test_a_delivery_is_signed(receiver: Receiver) -> None:
     hook.close()
     (headers, body), (unsigned, _) = receiver.heard
     assert json.loads(body) == {"kind": "lag_exceeded"}
-    expected = signature("s3cret", headers[TIMESTAMP], body)
-    assert hmac.compare_digest(headers[SIGNATURE], expected)
+    receives: dict[str, Any] = {}
+    exec(re.search(r"```python\n(import hashlib, hmac.*?)```", PAGE.read_text(), re.DOTALL)[1], receives)  # type: ignore[index]
+    assert receives["is_ours"]("s3cret", headers, body), "as the page tells receivers to check it"
+    assert not receives["is_ours"]("s3cret", headers, body + b" ")
+    assert not receives["is_ours"]("another", headers, body)
     assert SIGNATURE not in unsigned
     assert b"s3cret" not in body
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -152,12 +152,12 @@ class Catalog:
 
     def refreshes(self) -> list[Refreshing]:
         """All that the history has, in the order in which it was recorded."""
-        columns = [t.history.c[name] for name in Refreshing._fields]
+        columns = [t.history.c[field.name] for field in fields(Refreshing)]
         with self.transaction(writes=False) as connection:
-            rows = connection.execute(select(*columns).order_by(t.history.c.id)).all()
+            rows = connection.execute(select(*columns).order_by(t.history.c.id)).mappings().all()
         return [
-            Refreshing(*row)._replace(status=Status.recorded(row.status), action=Action.recorded(row.action),
-                                      started_at=utc(row.started_at))
+            replace(Refreshing(**row), status=Status.recorded(row["status"]), action=Action.recorded(row["action"]),
+                    started_at=utc(row["started_at"]))
             for row in rows
         ]  # fmt: skip
 
@@ -169,9 +169,12 @@ class Catalog:
                 read.setdefault(row["epoch"], {})[row["source"]] = row["version"]
             shown = select(t.epochs).where(t.epochs.c.published_at.is_not(None)).order_by(t.epochs.c.id.desc())
             return [
-                EpochRecord(row["id"], utc(row["published_at"]), row["restored"], read.get(row["id"], {}), row["run"])
+                EpochRecord(
+                    id=row["id"], published_at=utc(row["published_at"]), restored=row["restored"],
+                    sources=read.get(row["id"], {}), run=row["run"],
+                )
                 for row in connection.execute(shown).mappings()
-            ]
+            ]  # fmt: skip
 
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""

@@ -8,7 +8,7 @@ import shutil
 from contextlib import suppress
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -21,8 +21,8 @@ _WRITE_LOCK = 7_361_120
 """The advisory lock of writers: any number that other programs on the same database do not use."""
 
 
-_SECRET = ("password", "sslpassword")
-"""What else in the URL of a server is nobody's business."""
+_BEFORE_HOST, _IN_QUERY = re.compile(r"(//[^:/@]*:)([^/]*)@"), re.compile(r"([?&](?:ssl)?password=)([^&]*)")
+"""Where the URL of a server has what is nobody's business."""
 
 _READ_ONLY = {"mode": "ro", "uri": "true"}
 
@@ -44,9 +44,7 @@ def open_engine(url: str | URL) -> Engine:
             "pip install 'penstock-spark[postgres]'."
         ) from None
     except (SQLAlchemyError, ImportError) as problem:
-        detail = str(getattr(problem, "orig", None) or problem)
-        for secret in _secrets(url):
-            detail = detail.replace(secret, "***")
+        detail = _without_secrets(str(getattr(problem, "orig", None) or problem), url)
         raise WarehouseError(
             f"the catalog {shown!r} cannot be opened: {detail}. Check that the place exists and can be written."
         ) from None
@@ -57,23 +55,19 @@ def without_password(url: str | URL) -> str:
     """The URL of a catalog, to be shown.
 
     >>> without_password("postgresql://me:s3c@ret@host/db?password=s3cret&sslmode=require")
-    'postgresql://me:***@host/db?password=%2A%2A%2A&sslmode=require'
+    'postgresql://me:***@host/db?password=***&sslmode=require'
     """
-    try:
-        parsed = make_url(url)
-    except ArgumentError:  # which is no URL, but may still have a password in it
-        return re.sub(r"//.*@", "//***@", str(url))
-    query = {name: "***" if name in _SECRET else value for name, value in parsed.query.items()}
-    return parsed.set(query=query).render_as_string(hide_password=True)
+    text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
+    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(r"\1***@", text))
 
 
-def _secrets(url: str | URL) -> list[str]:
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        return []
-    known = [parsed.password, *(parsed.query.get(name) for name in _SECRET)]
-    return [str(secret) for secret in known if secret]
+def _without_secrets(detail: str, url: str | URL) -> str:
+    """What a driver says, which may quote what it takes for the host."""
+    text = url.render_as_string(hide_password=False) if isinstance(url, URL) else url
+    found = [match.group(2) for pattern in (_BEFORE_HOST, _IN_QUERY) for match in pattern.finditer(text)]
+    for part in (part for secret in found for part in unquote(secret).split("@") if part):
+        detail = detail.replace(part, "***")
+    return detail
 
 
 def open_for_reading(url: str) -> tuple[Engine, TemporaryDirectory[str] | None]:

@@ -166,7 +166,8 @@ class PastWork(NamedTuple):
     details: Mapping[str, Any]
 
 
-class Refreshing(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Refreshing:
     """What of a history record is counted."""
 
     view: str
@@ -178,7 +179,8 @@ class Refreshing(NamedTuple):
     started_at: datetime
 
 
-class EpochRecord(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class EpochRecord:
     """A published epoch."""
 
     id: int

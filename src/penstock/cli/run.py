@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import datetime
 from types import FrameType
@@ -22,7 +22,7 @@ from rich.text import Text
 from penstock.cli.output import cell, err, out, plain_table, print_json, say_hint
 from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, time_cells
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
-from penstock.logs import LEVEL, write_logs
+from penstock.logs import LEVEL, written
 from penstock.vocabulary import Action, Status
 
 if TYPE_CHECKING:
@@ -54,11 +54,10 @@ def run(
         display = _Display(database) if live else None
         tell = display.hear if display is not None else _json_line if json else _line
         runner = database.runner(tell, lets_java_go=True)
-        if display is None:
-            write_logs(os.environ.get(LEVEL, "warning"), as_json=json)
         if not json:
             say_hint(_greeting(database))
-        with _obeying(runner):
+        logs = written(os.environ.get(LEVEL, "warning"), as_json=json) if display is None else nullcontext()
+        with _obeying(runner), logs:
             if display is None:
                 runner.run(until_idle=once)
             else:

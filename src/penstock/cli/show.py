@@ -235,7 +235,7 @@ def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datet
 
 
 def _print_epochs(found: Sequence[EpochSummary], *, json: bool) -> None:
-    from penstock.observe.epochs import in_phases, listed
+    from penstock.observe.epochs import in_phases, in_words, listed
 
     if json:
         print_json([asdict(epoch) for epoch in found])
@@ -246,7 +246,7 @@ def _print_epochs(found: Sequence[EpochSummary], *, json: bool) -> None:
     for epoch in found:
         back = f", back to epoch {epoch.restored}" if epoch.restored else ""
         facts = {
-            "due": "; ".join(f"{view}: {why}" for view, why in epoch.due.items()), "read": listed(epoch.sources),
+            "due": in_words(epoch.due), "read": listed(epoch.sources),
             "spent": in_phases(epoch.phases),
         }  # fmt: skip
         table = Table.grid(padding=(0, 2, 0, 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,7 +37,10 @@ def top(
         if once or not out().is_terminal:
             out().print(_drawn(database))
             return
-        with Live(_drawn(database), console=out(), screen=True, auto_refresh=False) as live:
+        with (
+            suppress(KeyboardInterrupt),
+            Live(_drawn(database), console=out(), screen=True, auto_refresh=False) as live,
+        ):
             while True:
                 time.sleep(every)
                 live.update(_drawn(database), refresh=True)

@@ -72,7 +72,7 @@ def _work(name: str, record: HistoryRecord, nodes: Iterable[str]) -> Iterable[st
     """What was done; of a view that nothing was to be done for, nothing."""
     if record.status == Status.SUCCEEDED and record.action == Action.NO_DATA:
         return
-    done = "FAILED" if record.status == Status.FAILED else str(record.action)
+    done = str(record.status if record.status == Status.FAILED else record.action)
     rows = f"+{record.rows_inserted:,} -{record.rows_deleted:,}"
     yield f"{name}: {done} ({record.reason}), {rows} rows, {record.seconds:.2f} s"
     yield from nodes
@@ -84,6 +84,14 @@ def listed(named: Mapping[str, object]) -> str | None:
     ('orders 3, regions 1', None)
     """
     return ", ".join(f"{name} {value}" for name, value in named.items()) or None
+
+
+def in_words(due: Mapping[str, str]) -> str | None:
+    """
+    >>> in_words({"totals": "a commit to a source"})
+    'totals: a commit to a source'
+    """
+    return "; ".join(f"{view}: {why}" for view, why in due.items()) or None
 
 
 def in_phases(phases: Mapping[str, float]) -> str:

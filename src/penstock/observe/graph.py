@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.catalog import Catalog
 from penstock.observe.status import ViewStatus, status
-from penstock.vocabulary import State
+from penstock.vocabulary import State, Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +27,14 @@ class GraphNode:
     """How old the view is."""
     remark: str = field(default="", compare=False)
     """How fresh the view is, in words."""
+    failed: bool = False
+    """Whether its last refresh failed."""
     held_back_by: tuple[str, ...] = ()
     """Views above it that do not advance: suspended, or in error."""
 
     @property
     def failing(self) -> bool:
-        return self.state in (State.ERROR, State.SUSPENDED)
+        return self.failed or self.state in (State.ERROR, State.SUSPENDED)
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,15 @@ def graph(catalog: Catalog) -> Graph:
 def _freshness(view: ViewStatus) -> dict[str, Any]:
     return {
         "state": view.state, "stale": view.stale, "lag": view.lag, "held_back_by": view.held_back_by,
-        "remark": _remark(view),
+        "failed": view.last_status == Status.FAILED, "remark": _remark(view),
     }  # fmt: skip
 
 
 def _remark(view: ViewStatus) -> str:
     if view.state in (State.ERROR, State.SUSPENDED) or view.held_back_by:
         return view.state_in_words()
+    if view.last_status == Status.FAILED:
+        return "its last refresh failed"
     if view.lag is None:
         return "no rows yet"
     behind = f", behind {view.behind_in_words()}" if view.stale else ""

@@ -9,7 +9,7 @@ from penstock.catalog import Catalog, World
 from penstock.errors import NotFoundError, PenstockError, nearest
 from penstock.observe import listings
 from penstock.observe.alerting import current_alerts
-from penstock.observe.epochs import epochs, in_phases, listed
+from penstock.observe.epochs import epochs, in_phases, in_words, listed
 from penstock.observe.listings import Listing
 from penstock.observe.statistics import ViewStatistics, statistics
 from penstock.observe.status import status
@@ -64,7 +64,7 @@ def _history(catalog: Catalog) -> Listing:
 
 def _epochs(catalog: Catalog) -> Listing:
     rows = [
-        (e.id, e.published_at, e.restored, e.run, ", ".join(e.views), listed(e.sources), listed(e.due),
+        (e.id, e.published_at, e.restored, e.run, ", ".join(e.views), listed(e.sources), in_words(e.due),
          "; ".join(e.work) or None, in_phases(e.phases) or None, e.seconds, e.rows_inserted, e.rows_deleted)
         for e in epochs(catalog)
     ]  # fmt: skip

@@ -43,7 +43,7 @@ NEXT_STEPS: Mapping[Reason, str] = {
     Reason.PLAN_MISMATCH: "Write the query in simpler words; please report it too.",
     Reason.QUERY_FORM: "Write the columns out instead of SELECT * REPLACE or EXCEPT, and read tables as they are now.",
     Reason.RECURSIVE_CTE: "Write as many joins as there are levels, or keep the levels in a table.",
-    Reason.SCALAR_SUBQUERY: "Select one aggregate in it, so that it has one row.",
+    Reason.SCALAR_SUBQUERY: "Select one aggregate in the subquery, so that it has one row.",
     Reason.SET_OPERATION: "List the columns of both sides in the same order, and leave BY NAME out.",
     Reason.SOURCE_COLUMN: "Make the column a STRING or VARCHAR; __weight needs another name.",
     Reason.SUBQUERY: "Write it as a join, or as EXISTS in WHERE.",
