@@ -159,7 +159,7 @@ class Answering:
             return _vacuumed(self.at.engine.vacuum(statement.target))
         why: str | None = None
         try:
-            written = self.at.tables.write_here(statement)
+            written = self.at.tables.write_here(statement, world)
             self._committed(statement, written)
             return Done(f"{statement.verb}: {counted(written)}", rows=written)
         except NotHere as reason:

@@ -83,6 +83,6 @@ def log_refresh(event: Began | Ended) -> None:
     tail = f": {report.told}" if report.told else ""
     _refreshes.log(
         logging.WARNING if failed else logging.INFO,
-        "view %r: %s (%s), +%s -%s rows, %.2f s%s", report.name, report.status if failed else report.action, report.reason,
-        report.rows_inserted, report.rows_deleted, report.seconds, tail, extra={"penstock": document},
+        "view %r: %s (%s), +%s -%s rows, %.2f s%s", report.name, report.status if failed else report.action,
+        report.reason, report.rows_inserted, report.rows_deleted, report.seconds, tail, extra={"penstock": document},
     )  # fmt: skip

@@ -63,7 +63,7 @@ def test_history_is_newest_first_and_limited(run: Run, stocked: Path) -> None:
     shown = lines(run("history", "NOTES", "-w", stocked).stdout)
     assert shown[0].startswith("epoch view started action")
     assert " Notes " in shown[1]
-    assert "INCREMENTAL - ERROR 0 0" in shown[1]
+    assert "FAILED - ERROR 0 0" in shown[1]
     assert "FULL OVERWRITE INITIAL 3 0" in shown[2]
     assert "cannot be cast" in shown[3]
     cut = run("history", "--limit", "2", "-w", stocked).stdout
@@ -92,6 +92,29 @@ def test_what_is_too_long_for_the_terminal_goes_on_below_itself(
     assert all(len(line) <= 60 for line in last)
     assert any(line.startswith(" " * len("last refresh  ")) for line in last), "something was too long"
     assert all(line.startswith(("last refresh  ", "  ", "advice  ")) for line in last)
+
+
+def test_what_refreshes_cost_and_what_epochs_were(run: Run, stocked: Path) -> None:
+    costs = lines(run("history", "--costs", "--limit", "50", "-w", stocked).stdout)
+    assert costs[0] == "epoch view started action seconds jobs where the time went due by"
+    assert any(" totals " in line and "computing" in line for line in costs)
+    told = run("history", "--epochs", "-w", stocked).stdout
+    first = told[told.index("epoch 1 ") :].splitlines()
+    assert re.fullmatch(r"epoch 1  [0-9:]{8}", first[0].strip())
+    assert re.match(r"  totals +FULL \(INITIAL\), \+3 -0 rows, [0-9.]+ s", first[1])
+    assert first[2].split() == ["read", "Orders", "1"]
+    newest = json.loads(run("history", "--epochs", "--limit", "1", "--json", "-w", stocked).stdout)[0]
+    assert (newest["sources"], newest["restored"], len(newest["run"])) == ({"Orders": 2}, None, 12)
+    assert not [line for line in newest["work"] if line.startswith("Notes")], "what failed was not published"
+
+
+def test_top(run: Run, stocked: Path) -> None:
+    shown = run("top", "--once", "-w", stocked).stdout
+    assert "5 views, 0 being refreshed" in shown
+    views, did = shown.split("at ", 1)
+    assert re.search(r"Notes .* FAILED", views)
+    assert re.search(r"[0-9:]{8} +Notes +FAILED", did)
+    assert "NO_DATA" not in did
 
 
 def test_explain_of_a_bare_query_says_what_to_write(run: Run, stocked: Path) -> None:

@@ -60,6 +60,8 @@ class Company:
     """Seconds between two blows of fate; None for a calm run."""
     longest: float
     """Seconds for which a process is stopped at most."""
+    grown: float = 0.0
+    """Seconds that a process has run before it is struck, so that on a busy machine it gets to work at all."""
     blows: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     """Processes that ended by themselves."""
@@ -97,7 +99,8 @@ class Company:
 
     def _strike(self, now: float) -> None:
         """Kill one of those that run, or stop it: for a moment, or for so long that its leases run out."""
-        there = [member for member in self.members if member.runs and member.stopped_until is None]
+        grown = [member for member in self.members if member.runs and now - member.started >= self.grown]
+        there = [member for member in grown if member.stopped_until is None]
         stopped = sum(member.stopped_until is not None for member in self.members)
         if not there:
             return

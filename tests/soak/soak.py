@@ -39,6 +39,7 @@ class Soak:
     random: Random
     between: tuple[float, float] | None = (4.0, 14.0)
     longest: float = 75.0
+    grown: float = 15.0
     schedulers: int = 2
     readers: int = 2
     lags: dict[str, list[tuple[float, bool]]] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class Soak:
         """All processes at work; then writers end, schedulers catch up, and end when they are told to."""
         for name in ("journals", "logs"):
             (self.place / name).mkdir(exist_ok=True)
-        company = Company(list(self._members()), self.random, self.between, self.longest)
+        company = Company(list(self._members()), self.random, self.between, self.longest, self.grown)
         with penstock.connect(self.warehouse) as db:
             company.start()
             try:

@@ -21,7 +21,7 @@ from tampering import tamper, without
 def test_a_short_soak_and_planted_faults(spark: SparkSession, tmp_path: Path) -> None:
     with penstock.connect(tmp_path / "warehouse") as db:
         found_bank(db, tmp_path / "events")
-        soak = Soak(tmp_path, 8, Random(7), between=(0.5, 1.5), longest=2, readers=1)
+        soak = Soak(tmp_path, 8, Random(7), between=(0.5, 1.5), longest=2, grown=0, readers=1)
         company = soak.run()
         db.refresh()
         verdict = judge(db, soak.journals)

@@ -14,6 +14,7 @@ import pytest
 
 import penstock
 from oracle import assert_all_fresh, assert_fresh
+from penstock.catalog.leases import Leases
 from penstock.schedule.scheduler import Finished, Scheduler
 from penstock.vocabulary import Fault, State
 
@@ -133,6 +134,100 @@ def test_a_reader_says_how_fresh_what_it_reads_must_be(orders: penstock.Database
     }
     orders.set("min_target_lag", "30 seconds")
     assert {v.name: v.target_lag for v in orders.status()}["alone"] == timedelta(seconds=30)
+
+
+def test_a_lag_is_altered_in_place_and_who_cannot_keep_it_says_so(
+    orders: penstock.Database, played: Played, clock: Clock
+) -> None:
+    orders.create_view("totals", TOTALS, target_lag="2 milliseconds")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    clock.move(hours=1)
+    assert played.step() == [("totals",)]
+    (view,) = orders.status()
+    assert view.too_slow
+    assert view.takes is not None
+    assert "too slow: a refresh takes" in view.state_in_words()
+    assert "and one is due every 0.0 s" in next(a.message for a in orders.alerts() if a.kind == "lag_exceeded")
+    orders.alter_view("totals", target_lag="1 hour")
+    (view,) = orders.status()
+    assert (view.too_slow, view.state_in_words(), view.target_in_words()) == (False, "ACTIVE", "1 hour")
+    orders.sql("ALTER MATERIALIZED VIEW totals DROP TARGET LAG")
+    (view,) = orders.status()
+    assert (view.target_lag, view.refreshes_itself, view.target_in_words()) == (None, False, "")
+    orders.alter_view("totals", target_lag="DOWNSTREAM")
+    orders.alter_view("totals", target_lag="none")
+    assert not orders.status()[0].refreshes_itself
+
+
+def test_readers_of_a_view_that_waits_follow_when_it_goes_on(
+    orders: penstock.Database, played: Played, clock: Clock
+) -> None:
+    """What a suspended view has not read its readers have not read either, though they are refreshed meanwhile."""
+    orders.create_view("base", "SELECT region, amount FROM orders WHERE amount > 0", refresh="ON COMMIT")
+    orders.create_view("readers", "SELECT region, SUM(amount) AS total FROM base GROUP BY region", refresh="ON COMMIT")
+    orders.suspend("base")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    assert played.step() == [], "there is nothing that its readers could read"
+    orders.alter_view("readers", target_lag="2 milliseconds")
+    clock.move(hours=1)
+    assert played.step() == [("readers",)]
+    assert_fresh(orders, "readers", "NO_DATA")
+    assert [view.name for view in orders.status() if view.stale] == ["base", "readers"]
+    orders.alter_view("readers", target_lag="NONE")
+    orders.resume("base")
+    assert played.step() == [("base", "readers")]
+    assert_fresh(orders, "readers", "INCREMENTAL")
+    orders.alter_view("base", refresh="MANUAL")
+    orders.sql("INSERT INTO orders VALUES (4, 'us', 1)")
+    orders.refresh("base")
+    assert played.step() == [("readers",)], "its input was refreshed by somebody else"
+    assert_all_fresh(orders)
+
+
+def test_who_is_held_by_another_process_is_asked_for_less_and_less(
+    orders: penstock.Database, played: Played, clock: Clock
+) -> None:
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    with Leases(orders._catalog, ["totals"]):
+        tries = 0
+        for _ in range(240):
+            tries += played.step() == [("totals",)]
+            clock.move(seconds=0.25)
+        assert 10 < tries < 20, "a minute"
+    assert len(orders.history("totals")) == tries + 1
+    clock.move(seconds=5)
+    assert played.step() == [("totals",)]
+    assert_fresh(orders, "totals", "INCREMENTAL")
+
+
+def test_once_ends_though_there_is_always_something_due(orders: penstock.Database) -> None:
+    orders.create_view("live", TOTALS, target_lag="1 millisecond")
+    heard: list[Finished] = []
+    orders.runner(heard.append).run(until_idle=True)
+    assert len(heard) == 1
+
+
+def test_an_error_of_the_loop_is_not_its_end(orders: penstock.Database, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Clock):
+        asked = 0
+
+        def __call__(self) -> datetime:
+            self.asked += 1
+            return 1 / 0 if self.asked == 3 else super().__call__()  # type: ignore[return-value]
+
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    played = Played(orders, Broken())
+    thread = threading.Thread(target=played.scheduler.run)
+    thread.start()
+    try:
+        wait_for(lambda: played.scheduler.look_again() or "what is due cannot be told" in caplog.text)
+        orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+        wait_for(lambda: played.scheduler.look_again() or bool(played.heard))
+    finally:
+        played.scheduler.stop()
+        thread.join()
+    assert_fresh(orders, "totals", "INCREMENTAL")
 
 
 def test_what_has_nothing_in_common_is_refreshed_side_by_side(orders: penstock.Database, played: Played) -> None:

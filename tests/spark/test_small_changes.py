@@ -112,7 +112,7 @@ SOURCES = (
 )  # fmt: skip
 CONDITIONS = ("m.id = n.id", "m.id <=> n.id", "m.d = n.d AND m.id = n.id", "m.k = n.k AND n.id < 9", "m.id = n.id + 10")
 MATCHED = ("", "AND n.x > 3", "AND m.d > 0.1 OR n.k IS NULL", "AND m.k LIKE 'a%'")
-CHANGES = ("DELETE", "UPDATE SET m.k = n.k, y = n.y", "UPDATE SET x = m.x + n.id, d = n.x", "UPDATE SET b = DEFAULT")
+CHANGES = ("DELETE", "UPDATE SET m.k = n.k, y = n.y", "UPDATE SET x = m.x + n.id, d = n.x", "UPDATE SET b = m.id > 1")
 ABSENT = (
     "INSERT (k, ID, d) VALUES (n.k, n.id, n.d)", "AND n.id > 1 THEN INSERT (id, x, y) VALUES (n.id, n.x, n.y)",
     "AND n.k IS NULL THEN INSERT (id, day) VALUES (n.id, DATE'2024-02-29')",
@@ -138,7 +138,7 @@ INSERTED = (
     "INSERT INTO t (id, k) SELECT COUNT(*), k FROM s GROUP BY k", "INSERT INTO t (x, y) SELECT y, x FROM s",
     "INSERT INTO t (id, d) SELECT s.id, t.d FROM t JOIN s ON t.id = s.id", "INSERT INTO t (d) SELECT d + 0.5D FROM s",
     "INSERT INTO t (id) SELECT id FROM s WHERE id NOT IN (SELECT id FROM s WHERE id IS NOT NULL)",
-    "DELETE FROM t WHERE id IN (SELECT id FROM s)", "UPDATE t SET y = (SELECT SUM(y) FROM s), x = 2.7 WHERE k = 'a'",
+    "UPDATE t SET y = (SELECT SUM(y) FROM s), x = 2.7 WHERE k = 'a'", "UPDATE t SET x = DEFAULT, y = 1 WHERE id = 4",
 )  # fmt: skip
 
 

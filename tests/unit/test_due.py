@@ -270,8 +270,8 @@ class Machine:
 
 
 def test_the_promise_of_lags() -> None:
-    """At 95 of 100 moments a view is no older than its target, where two refreshes at a time can do the work: here they
-    are busy for three fifths of the time, with fifty views due at one moment. Else nobody is forgotten."""
+    """At 95 of 100 moments a view is no older than its target, where two refreshes at a time can do the work: here
+    they are busy for three fifths of the time, with fifty views due at once. Where they cannot, nobody is forgotten."""
     kinds = {"seconds": (4, 10, 0.4), "minute": (15, 60, 0.8), "minutes": (30, 300, 1.5), "hour": (3, 3600, 20.0)}
     plans, usual = {}, {}
     for name, (count, lag, takes) in kinds.items():

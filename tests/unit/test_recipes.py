@@ -151,7 +151,7 @@ def applied(table: Snapshot, rows: Frame, keys: Sequence[str] | None, places: An
 def appended(table: Snapshot, rows: pa.Table) -> int:
     """The version that rows of an INSERT make."""
     with held_log(table.path) as log:
-        return commit(RowChange(table=table, operation="WRITE", inserted=rows, blind=True), "orders", log)
+        return commit(RowChange(table=table, operation="WRITE", inserted=rows, blind=True), log)
 
 
 def test_the_way_of_a_change(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def test_when_a_view_refreshes(clause: str) -> None:
         ("SUSPEND", s.SuspendView("", "v", True)),
         ("RESUME", s.SuspendView("", "v", False)),
         ("DROP SCHEDULE", s.AlterView("", name="v", trigger=Trigger())),
+        ("drop trigger", s.AlterView("", name="v", trigger=Trigger())),
+        ("DROP TARGET LAG", s.AlterView("", name="v", lag=s.NONE)),
         ("TARGET LAG '5 minutes'", s.AlterView("", name="v", lag=5 * M)),
         ("TARGET LAG DOWNSTREAM", s.AlterView("", name="v", lag="DOWNSTREAM")),
         ("PRIORITY 7", s.AlterView("", name="v", priority=7)),
@@ -68,6 +70,12 @@ def test_when_a_view_refreshes(clause: str) -> None:
 def test_what_can_be_altered(text: str, wanted: s.Statement) -> None:
     found = parse(f"ALTER MATERIALIZED VIEW v {text}")
     assert replace(found, text="") == wanted
+
+
+def test_or_refresh_is_or_replace() -> None:
+    found = parse("create or refresh materialized view v as select a from t")
+    assert isinstance(found, s.CreateView)
+    assert found.or_replace
 
 
 def test_lags_and_priorities() -> None:
@@ -89,7 +97,10 @@ def test_immediate_comes_later() -> None:
         ("REFRESH CRON '0 0 30 2 *'", "no cron expression"),
         ("REFRESH CRON '0 6 * * *' AT TIME ZONE 'Mars/Olympus'", "time zone 'Mars/Olympus' is unknown"),
         ("REFRESH EVERY 0 MINUTES", "length 0"),
+        ("REFRESH EVERY 6000 WEEKS", "more than a century"),
         ("TARGET LAG '0 minutes'", "expected a lag"),
+        ("TARGET LAG '6000 weeks'", "expected a lag"),
+        ("TRIGGER ON UPDATE AT MOST EVERY INTERVAL '99999999999 weeks'", "expected an interval"),
         ("REFRESH ON COMMIT REFRESH MANUAL", "a second time"),
         ("REFRESH EVERY 1 HOUR SCHEDULE CRON '0 6 * * *'", "a second time"),
         ("TARGET LAG '1 hour' TARGET LAG DOWNSTREAM", "a second time"),

@@ -57,7 +57,7 @@ class Target:
     @cached_property
     def _defaults(self) -> dict[str, exp.Expr]:
         told = {f["name"].lower(): f["metadata"] for f in json.loads(self.table.schema_json)["fields"]}
-        return {name: parsed(metadata[DEFAULT]) for name, metadata in told.items() if DEFAULT in metadata}
+        return {name: resolved(parsed(metadata[DEFAULT]), []) for name, metadata in told.items() if DEFAULT in metadata}
 
     def default(self, name: str) -> exp.Expr:
         """What a column gets that is not named."""

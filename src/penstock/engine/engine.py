@@ -166,9 +166,9 @@ class Engine:
                 done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 history = [recorded(r, current, started, due) for r in reports]
-                report = self._publish(result, reports, history, current, leases.fence)
-                told.ended(report.values(), report.epoch, result.publication, claimed.world(amended))
-                return report, current
+                published = self._publish(result, reports, history, current, leases.fence)
+                told.ended(published.values(), published.epoch, result.publication, claimed.world(amended))
+                return published, current
 
     def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
         """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""

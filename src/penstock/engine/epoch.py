@@ -431,7 +431,8 @@ class Epoch:
         frontier: dict[str, Frontier] = {}
         for source, after in self._pins(name):
             direct = source in step.node.inputs
-            frontier[source] = Frontier(after.version, after.table_id, direct, after.fingerprint())
+            below = None if direct else self._below(step.node, source, result)
+            frontier[source] = below or Frontier(after.version, after.table_id, direct, after.fingerprint())
         for read in step.node.inputs:
             known = self._relations[read].after
             assert known is not None
@@ -446,6 +447,14 @@ class Epoch:
         mark = self._watermarks.moved(name)
         if mark is not None:
             result.publication.watermarks[name] = mark
+
+    def _below(self, node: NodeRecord, source: str, result: Result) -> Frontier | None:
+        """What the inputs of a node have consumed of a table that it does not read itself; of one that was left as it
+        is, that is less than what others have."""
+        new, old = result.publication.frontiers, self._world.frontiers
+        below = (new.get(read, old.get(read, {})).get(source) for read in node.inputs)
+        found = min((f for f in below if f is not None), key=lambda f: f.version, default=None)
+        return None if found is None else replace(found, direct=False)
 
 
 def _as_error(problem: Exception) -> PenstockError:

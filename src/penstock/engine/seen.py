@@ -22,6 +22,8 @@ from penstock.frames.frame import NotHere
 from penstock.frames.keys import Sought
 from penstock.frames.settings import Settings
 from penstock.frames.spark.session import SparkOnDemand
+from penstock.plan import Unsupported
+from penstock.plan.check import check_expression
 from penstock.sql.dialect import SparkSql
 from penstock.storage.delta_log import Snapshot, newest
 from penstock.storage.lookup import look_up
@@ -85,8 +87,10 @@ def resolved(tree: exp.Expr, scopes: Sequence[Scope]) -> exp.Expr:
     """An expression whose columns have the names that they have in the rows' frame."""
     if tree.find(exp.Query):
         raise NotHere("a subquery")
-    if tree.find(exp.Placeholder, exp.Parameter, exp.Star):
-        raise NotHere("a form that only Spark reads")
+    try:
+        check_expression(tree)
+    except Unsupported as problem:
+        raise NotHere(str(problem)) from None
     holder = exp.Paren(this=tree.copy())
     for found in list(holder.find_all(exp.Column)):
         if found.args.get("db") or is_default(found):

@@ -17,7 +17,7 @@ from sqlglot import exp
 from penstock.catalog import TableRecord
 from penstock.engine.assignment import Target, Values
 from penstock.engine.query_here import read_query
-from penstock.engine.seen import Scope, Seen, only, resolved, rows_where
+from penstock.engine.seen import Scope, Seen, is_default, only, resolved, rows_where
 from penstock.engine.small_changes import places_of, true_rows
 from penstock.engine.sought import Wanted, comparable, conjuncts
 from penstock.engine.written_values import written_columns
@@ -38,6 +38,8 @@ def merged(tree: exp.Merge, table: TableRecord, seen: Seen) -> RowChange:
     """What a MERGE changes."""
     only(tree, "this", "using", "on", "whens")
     only(tree.this, "this", "alias", "db", "catalog")
+    if any(is_default(word) for word in tree.find_all(exp.Column, exp.Var)):
+        raise NotHere("DEFAULT in a MERGE")
     return _Merge(tree, Target(seen, seen.table(table), marking=True), seen).change()
 
 
@@ -138,6 +140,8 @@ class _Merge:
                 condition = when.args.get("condition")
                 condition = None if condition is None else resolved(condition, scopes)
                 found.append(_Clause(condition, self._values(when.args["then"], scopes)))
+        if any(clause.condition is None for clause in found[:-1]):
+            raise NotHere("a clause behind one that all rows meet")
         return found
 
     def _scopes(self, *, matched: bool, source: bool) -> list[Scope]:

@@ -49,7 +49,7 @@ def write(statement: TableStatement, table: TableRecord, seen: Seen) -> int:
         for _ in range(_TRIES):
             change = compute(statement, table, seen)
             try:
-                commit(change, table.name, log)
+                commit(change, log)
                 return change.rows
             except VersionTaken:
                 continue

@@ -224,9 +224,8 @@ class SourceTables:
             delete_table(table.path)
         return True
 
-    def write_here(self, statement: TableStatement) -> int:
+    def write_here(self, statement: TableStatement, world: World) -> int:
         """Do a statement that writes few rows without Spark; gives how many. ``NotHere`` says why it is Spark's."""
-        world = self._catalog.world()
         table = world.tables.get(statement.target.lower())
         if table is None or statement.verb not in _ON_ROWS:
             raise NotHere(f"{statement.verb} is Spark's")

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
     DatasetFacet,
+    JobFacet,
+    OutputDatasetFacet,
     RunFacet,
     column_lineage_dataset,
     dataset_version_dataset,
@@ -80,7 +82,7 @@ def _about(event: Began | Ended) -> dict[str, RunFacet]:
     return facets
 
 
-def _job(view: ViewRecord) -> dict[str, object]:
+def _job(view: ViewRecord) -> dict[str, JobFacet]:
     return {
         "sql": sql_job.SQLJobFacet(view.query, "spark", producer=_PRODUCER),
         "jobType": job_type_job.JobTypeJobFacet("BATCH", "PENSTOCK", "MATERIALIZED_VIEW", producer=_PRODUCER),
@@ -126,7 +128,7 @@ def _output(world: World, view: ViewRecord, versions: Mapping[str, int], report:
     found = _lineage(world, view)
     if found is not None:
         facets["columnLineage"] = _columns(world, view, found)
-    written = {}
+    written: dict[str, OutputDatasetFacet] = {}
     if done and report is not None:
         written["outputStatistics"] = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
             rowCount=report.rows_inserted, size=report.bytes_written, producer=_PRODUCER

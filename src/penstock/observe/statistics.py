@@ -52,7 +52,7 @@ def summed(view: str, refreshes: list[Refreshing]) -> ViewStatistics:
         incremental=sum(r.action == Action.INCREMENTAL for r in done),
         full=sum(r.action in (Action.FULL, Action.REINITIALIZE) for r in done),
         without_change=sum(r.action == Action.NO_DATA for r in done),
-        skips=sum(r.action == Action.SKIP and r.status != Status.FAILED for r in refreshes),
+        skips=sum(r.action == Action.SKIP and r.status in (Status.SUCCEEDED, Status.SKIPPED) for r in refreshes),
         errors=sum(r.status == Status.FAILED for r in refreshes),
         seconds=sum(r.seconds for r in refreshes),
         rows_inserted=sum(r.rows_inserted for r in done),

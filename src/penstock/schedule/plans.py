@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from penstock.catalog import HistoryRecord, World
@@ -48,6 +48,8 @@ def outlook(
         for key, view in world.views.items()
     }  # fmt: skip
     states = {key: _state(world, key, last.get(key), seen.get(key), newest, begun.get(key)) for key in world.views}
+    behind = _behind(world, newest, {key for key, state in states.items() if state.suspended or _later(state, now)})
+    states = {key: replace(state, behind=key in behind) for key, state in states.items()}
     waiting = {key for key, state in states.items() if state.suspended or _later(state, now)}
     groups = groups_of(world)
     policies = {key: schedule_policy(world, group) for group in groups for key in group.convergence}
@@ -73,18 +75,31 @@ def _state(
     made = utc(view.created_at)
     filled = world.nodes[key].version is not None
     read = sorted(world.views_graph().ancestors([key]) & set(world.tables))
-    frontier = world.frontiers.get(key, {})
-    consumed = {name: frontier[name].version if name in frontier else None for name in read}
     current = {name: newest.get(name) for name in read}
     began = [m for m in (begun, last.started_at if last is not None and last.started_at >= made else None) if m]
     return State(
         data_time=seen.started_at if filled and seen is not None and seen.started_at >= made else None,
         begun=max(began, default=None),
-        behind=not filled or current != consumed,
         not_before=None if kept.not_before is None else utc(kept.not_before),
         suspended=kept.suspended,
         stuck=kept.failed_on is not None and dict(kept.failed_on) == current,
     )
+
+
+def _behind(world: World, newest: Mapping[str, int | None], waiting: Collection[str]) -> set[str]:
+    """The nodes that a refresh would bring further: something below them has commits that they have not read.
+
+    What a view has not read that waits itself, its readers cannot have.
+    """
+    found: set[str] = set()
+    for name in world.nodes_graph().order(world.nodes):
+        node, frontier = world.nodes[name], world.frontiers.get(name, {})
+        own = {read: world.nodes[read].version for read in node.inputs if read in world.nodes}
+        versions = {read: own[read] if read in own else newest.get(read) for read in node.inputs}
+        unread = any(read not in frontier or frontier[read].version != version for read, version in versions.items())
+        if node.version is None or unread or any(read in found and read not in waiting for read in node.inputs):
+            found.add(name)
+    return found
 
 
 def _later(state: State, now: datetime) -> bool:

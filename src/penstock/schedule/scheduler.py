@@ -25,13 +25,17 @@ from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream
 from penstock.errors import PenstockError, RefreshError, without_values
 from penstock.observe.alerting import look
-from penstock.schedule.due import Due
+from penstock.schedule.due import Due, Why
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
+from penstock.vocabulary import Action, Reason
 
 _log = logging.getLogger("penstock.schedule")
 
 _BETWEEN_ALERTS = timedelta(seconds=5)
+_FIRST_REST, _LONGEST_REST = timedelta(seconds=1), timedelta(minutes=1)
+_SHORTER_RESTS = {Reason.HELD_BY_ANOTHER: timedelta(seconds=5), Reason.UPSTREAM_FAILED: timedelta(seconds=10)}
+"""What may be over without a commit is looked at more often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +72,21 @@ class _Seen:
     outlook: Outlook | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Rest:
+    """A view that is due, and of which the last refresh came to nothing: another process has it, say. It is not asked
+    for again at once, or the history would tell of nothing else."""
+
+    until: datetime
+    tries: int
+    held: bool
+    versions: Mapping[str, int | None]
+    """Of the tables: a commit ends the rest, unless another process has the view."""
+
+    def goes_on(self, now: datetime, versions: Mapping[str, int | None]) -> bool:
+        return now < self.until and (self.held or versions == self.versions)
+
+
 class Scheduler:
     """Refreshes what is due until it is told to stop. ``tell`` hears of every refresh, in the thread that made it."""
 
@@ -88,6 +107,7 @@ class Scheduler:
         self._busy: dict[Future[None], frozenset[str]] = {}
         self._begun: dict[str, datetime] = {}
         """When a view was last tried here: a view that another scheduler holds is not asked for in a tight loop."""
+        self._resting: dict[str, _Rest] = {}
         self._seen: _Seen | None = None
         self._last_work = clock()
         self._looked = datetime.min.replace(tzinfo=timezone.utc)
@@ -116,15 +136,20 @@ class Scheduler:
 
     def run(self, *, until_idle: bool = False) -> None:
         """Until ``stop``; with ``until_idle``, until nothing is due and nothing is being done."""
+        done: set[str] | None = set() if until_idle else None
         with self._pool() as pool:
             while not self._stopped.is_set():
                 self._wake.clear()
                 try:
-                    tick = self.tick(pool)
+                    tick = self.tick(pool, done)
                 except PenstockError as problem:  # the catalog is away, say: it may be there again in a moment
+                    if until_idle:
+                        raise
                     _log.warning("the catalog cannot be asked what is due: %s", without_values(problem))
                     tick = Tick(wait=5.0)
                 except Exception as problem:  # what nobody thought of is no reason to leave all views alone
+                    if until_idle:
+                        raise
                     where = "".join(traceback.format_tb(problem.__traceback__))
                     _log.error("what is due cannot be told: %s\n%s", type(problem).__name__, where)
                     tick = Tick(wait=5.0)
@@ -140,14 +165,15 @@ class Scheduler:
         finally:
             pool.shutdown(wait=True)
 
-    def tick(self, pool: ThreadPoolExecutor) -> Tick:
-        """Look once, and begin what is due and fits beside what is being done."""
+    def tick(self, pool: ThreadPoolExecutor, done: set[str] | None = None) -> Tick:
+        """Look once, and begin what is due and fits beside what is being done; nothing of what is ``done``, to which
+        what is begun is added."""
         now = self._clock()
         world, found = self._look(now)
         tick = Tick(wait=self._wait(found, now, world))
         room = number_of(world.settings, "max_concurrent_refreshes") - len(self._running())
         taken = self.busy()
-        for group in independent(world, [one for one in found.due if one.key not in taken]):
+        for group in independent(world, [one for one in found.due if self._may_begin(one.key, now, taken, done)]):
             reached = frozenset(together(world, [one.key for one in group]))
             if room <= 0:
                 break
@@ -156,6 +182,8 @@ class Scheduler:
             tick.begun.append(tuple(one.key for one in group))
             for one in group:
                 self._begun[one.key] = now
+            if done is not None:
+                done.update(one.key for one in group)
             with self._lock:
                 future = pool.submit(self._refresh, group, found.left_out)
                 self._busy[future] = reached
@@ -167,6 +195,12 @@ class Scheduler:
         else:
             self._rest(now - self._last_work)
         return tick
+
+    def _may_begin(self, key: str, now: datetime, taken: Collection[str], done: set[str] | None) -> bool:
+        resting = self._resting.get(key)
+        if resting is not None and self._seen is not None and resting.goes_on(now, self._seen.versions):
+            return False
+        return key not in taken and (done is None or key not in done)
 
     def _look(self, now: datetime) -> tuple[World, Outlook]:
         """What is due. Where nothing was written and no moment has come, nothing is read: that costs a fraction of a
@@ -196,9 +230,9 @@ class Scheduler:
 
     def _wait(self, found: Outlook, now: datetime, world: World) -> float:
         """Seconds until the next look: at the next moment of a schedule, or to poll, whichever is sooner."""
-        poll = length_of(world.settings, "poll_interval")
-        wait = poll if found.next is None else min(poll, found.next - now)
-        return max(0.01, wait.total_seconds())
+        resting = (self._resting[one.key].until for one in found.due if one.key in self._resting)
+        moments = [moment - now for moment in (found.next, *resting) if moment is not None and moment > now]
+        return max(0.01, min([length_of(world.settings, "poll_interval"), *moments]).total_seconds())
 
     def _running(self) -> list[Future[None]]:
         with self._lock:
@@ -224,6 +258,7 @@ class Scheduler:
             report, error = {}, without_values(problem)
             where = "".join(traceback.format_tb(problem.__traceback__))  # without the message, which may quote rows
             _log.error("refreshing %s failed: %s\n%s", ", ".join(one.key for one in group), error, where)
+        self._rest_after(group, report)
         finished = Finished(
             due=group, reports=tuple(report.values()), epoch=getattr(report, "epoch", None), error=error, began=began,
             seconds=(self._clock() - began).total_seconds(),
@@ -232,6 +267,21 @@ class Scheduler:
             self._tell(finished)
         except Exception:
             _log.exception("telling of a refresh failed")
+
+    def _rest_after(self, group: tuple[Due, ...], report: Mapping[str, ViewReport]) -> None:
+        """Of what came to nothing the next try is a little later each time."""
+        now, versions = self._clock(), self._seen.versions if self._seen is not None else {}
+        for one in group:
+            found = report.get(one.key)
+            idle = found is not None and found.action == Action.NO_DATA and one.why == Why.COMMIT
+            if found is not None and found.action != Action.SKIP and not idle:
+                self._resting.pop(one.key, None)
+                continue
+            reason, before = None if found is None else found.reason, self._resting.get(one.key)
+            tries = before.tries + 1 if before is not None and before.versions == versions else 0
+            longest = _LONGEST_REST if reason is None else _SHORTER_RESTS.get(reason, _LONGEST_REST)
+            until, held = now + min(_FIRST_REST * 2 ** min(tries, 6), longest), reason == Reason.HELD_BY_ANOTHER
+            self._resting[one.key] = _Rest(until=until, tries=tries, held=held, versions=versions)
 
 
 def independent(world: World, found: Iterable[Due]) -> list[tuple[Due, ...]]:

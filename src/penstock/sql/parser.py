@@ -195,7 +195,7 @@ def _drop_table(cursor: Cursor) -> s.Statement:
 def _create_view(cursor: Cursor) -> s.CreateView:
     begin = cursor.index
     cursor.expect("CREATE")
-    or_replace = cursor.take("OR", "REPLACE")
+    or_replace = cursor.take("OR", "REPLACE") or cursor.take("OR", "REFRESH")
     cursor.expect("MATERIALIZED", "VIEW")
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if or_replace and if_not_exists:
@@ -391,6 +391,7 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("DROP", "TABLE"): _drop_table,
     ("CREATE", "MATERIALIZED", "VIEW"): _create_view,
     ("CREATE", "OR", "REPLACE", "MATERIALIZED", "VIEW"): _create_view,
+    ("CREATE", "OR", "REFRESH", "MATERIALIZED", "VIEW"): _create_view,
     ("REFRESH", "MATERIALIZED", "VIEW"): _refresh_view,
     ("ALTER", "MATERIALIZED", "VIEW"): _alter_view,
     ("DROP", "MATERIALIZED", "VIEW"): _drop_view,

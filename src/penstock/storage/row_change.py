@@ -20,16 +20,13 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 from pyroaring import BitMap64
 
-from penstock.errors import ConflictError
-from penstock.storage.appending import can_append
 from penstock.storage.deletion_vectors import describe, file_name
-from penstock.storage.delta_log import CHANGE_TYPE, Shaped, Snapshot, filesystem_of, newest
+from penstock.storage.delta_log import CHANGE_TYPE, Snapshot, filesystem_of
 from penstock.storage.log_replay import Action
-from penstock.storage.log_writer import VersionTaken, marked, put, removed, said
+from penstock.storage.log_writer import marked, put, removed, said
 from penstock.storage.table_rows import fitting
 from penstock.storage.view_table import as_action, discard, write_table
 
-_TRIES = 20
 _CHECKPOINT_EVERY = 100
 
 
@@ -111,40 +108,25 @@ def prepare(change: RowChange) -> Prepared:
     return Prepared(path=table.path, actions=actions, adds=adds, others=others)
 
 
-def commit(change: RowChange, name: str, log: int) -> int:
+def commit(change: RowChange, log: int) -> int:
     """Write a change and commit it; gives the version, that of the table if nothing changes.
 
     If another writer was first, nothing is left behind, and ``VersionTaken`` is raised: the statement may mean other
-    rows now. Only what is ``blind`` follows the other, as long as the table is still of the same shape. ``log`` was
-    held before the table was looked at, so that a table in its place gets nothing; see ``held_log``.
+    rows now. ``log`` was held before the table was looked at, so that a table in its place gets nothing; see
+    ``held_log``.
     """
     if not change.rows:
         return change.table.version
     written = prepare(change)
+    about = {"operationParameters": {"mode": "Append"}} if change.operation == "WRITE" else {}
+    actions = [said(change.operation, isBlindAppend=change.blind, **about), *written.actions]
+    version = change.table.version + 1
     try:
-        return _put(change, written, name, log)
+        put(change.table.path, version, actions, checkpoint_every=_CHECKPOINT_EVERY, log=log)
+        return version
     except BaseException:
         written.discard()
         raise
-
-
-def _put(change: RowChange, written: Prepared, name: str, log: int) -> int:
-    about = {"operationParameters": {"mode": "Append"}} if change.operation == "WRITE" else {}
-    actions = [said(change.operation, isBlindAppend=change.blind, **about), *written.actions]
-    table = change.table
-    for _ in range(_TRIES):
-        try:
-            put(table.path, table.version + 1, actions, checkpoint_every=_CHECKPOINT_EVERY, log=log)
-            return table.version + 1
-        except VersionTaken:
-            if not change.blind:
-                raise
-            table = newest(table.path)
-            if _shape(table) != _shape(change.table) or not can_append(table):
-                raise ConflictError(
-                    f"table {name!r} was changed by another writer meanwhile. Nothing was inserted; try again."
-                ) from None
-    raise ConflictError(f"table {name!r} is being written by others all the time. Nothing was inserted; try again.")
 
 
 def can_mark(table: Snapshot) -> bool:
@@ -203,7 +185,3 @@ def _count(rows: pa.Table | None) -> int:
 
 def _together(parts: Sequence[pa.Table]) -> pa.Table | None:
     return pa.concat_tables([part.select(parts[0].column_names) for part in parts]) if parts else None
-
-
-def _shape(table: Shaped) -> tuple[str, tuple[str, ...]]:
-    return table.schema_json, tuple(table.partition_columns)
