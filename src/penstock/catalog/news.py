@@ -43,7 +43,16 @@ def news(catalog: Catalog, since: Place) -> News:
     shown = t.epochs.c.id > since.epoch, t.epochs.c.published_at.is_not(None)
     with catalog.transaction(writes=False) as connection:
         epochs = connection.execute(select(t.epochs).where(*shown).order_by(t.epochs.c.id).limit(_MOST)).mappings()
-        found = [EpochRecord(row["id"], utc(row["published_at"]), row["restored"], {}, row["run"]) for row in epochs]
+        found = [
+            EpochRecord(
+                id=row["id"],
+                published_at=utc(row["published_at"]),
+                restored=row["restored"],
+                sources={},
+                run=row["run"],
+            )
+            for row in epochs
+        ]
         later = select(t.history).where(t.history.c.id > since.history).order_by(t.history.c.id).limit(_MOST)
         rows = list(connection.execute(later).mappings())
     place = Place(rows[-1]["id"] if rows else since.history, found[-1].id if found else since.epoch)
