@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-unit test-long test-connect test-tpch test-fuzz test-soak test-faults test-versions docs lint demo bench java clean
+.PHONY: help install test test-unit test-long test-connect test-tpch test-fuzz test-api test-soak test-faults test-versions docs lint demo bench java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ test-versions: java ## run telling tests with every version of Spark and Delta L
 docs: java install ## write docs/operators.md from what the tests executed
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark/test_constructs.py tests/tpch
 	$(BIN)/python tests/operators_page.py write
+
+test-api: java install ## ask the server at least 2,000 questions of every kind
+	PENSTOCK_API_EXAMPLES=40 $(BIN)/python -m pytest -s tests/serve/test_api_fuzz.py
 
 SF ?= 0.1
 

@@ -126,6 +126,10 @@ class Catalog:
         """A value that differs from the last one if the catalog may have changed since; for one who asks often."""
         return self._pulse.beat()
 
+    def pulse(self) -> Pulse:
+        """The same for another one who asks, to be closed by them."""
+        return Pulse(self._engine)
+
     def world(self) -> World:
         """Everything that a plan needs, read at one moment."""
         with self.transaction(writes=False) as connection:
@@ -140,7 +144,7 @@ class Catalog:
             query = query.limit(limit)
         with self.transaction(writes=False) as connection:
             going_on = working(connection, now(), view)
-            return [*going_on, *(_history(row) for row in connection.execute(query).mappings())][:limit]
+            return [*going_on, *(history_of(row) for row in connection.execute(query).mappings())][:limit]
 
     def end_what_was_killed(self) -> None:
         """Write down the refreshes of processes that have ended, and free their leases, where there are any."""
@@ -204,7 +208,7 @@ class Catalog:
             newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
-            return {row["view"]: _history(row) for row in rows}
+            return {row["view"]: history_of(row) for row in rows}
 
     def published_epochs(self) -> dict[str, int]:
         """The epoch in which each node changed last."""
@@ -490,7 +494,7 @@ def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
     return {row["source"]: Identity(row["table_id"], row["fingerprint"]) for row in rows if row["table_id"]}
 
 
-def _history(row: object) -> HistoryRecord:
+def history_of(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])

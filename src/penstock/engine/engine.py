@@ -57,7 +57,7 @@ class Engine:
         self.plain = PlainViews(self._work, self.views)
         self.models = ReadModels(self._work, self.views)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
-        self.refreshing = self._work.refreshing
+        self.refreshing, self.worked = self._work.refreshing, self._work.worked
         self._said: set[str] = set()
         """Views of which was said that they have other settings than the session."""
 

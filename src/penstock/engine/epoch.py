@@ -74,6 +74,7 @@ class Epoch:
         self._check = check
         self._run = Run.begun().name
         self._moment = datetime.now(timezone.utc)
+        self._worked: Callable[[ViewReport], None] = lambda report: None
         self._keeper = Keeper(spark)
         self._inputs_or_none: Inputs | None = None
         self._relations: dict[str, Relation] = dict(sources)
@@ -81,11 +82,18 @@ class Epoch:
         self._watermarks = Watermarks(spark, world)
         self._decision = Decision(catalog, world, self._relations, self._watermarks)
 
-    def run(self, request: Request, told: Callable[[str], None], working: Callable[[str], None]) -> Result:
+    def run(
+        self,
+        request: Request,
+        told: Callable[[str], None],
+        working: Callable[[str], None],
+        worked: Callable[[ViewReport], None],
+    ) -> Result:
         """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published.
 
-        ``working`` hears of each node that there is something to do for.
+        ``working`` hears of each node that there is something to do for, ``worked`` when it is through.
         """
+        self._worked = worked
         self._relate(request)
         result = Result()
         wanted = set(request.nodes)
@@ -170,6 +178,7 @@ class Epoch:
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
+        self._worked(report)
 
     def _prepared(self, name: str, request: Request) -> Step | ViewReport:
         """The step to take, or the report of a node that is not to be touched in this epoch."""
