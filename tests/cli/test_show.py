@@ -105,7 +105,7 @@ def test_what_refreshes_cost_and_what_epochs_were(run: Run, stocked: Path) -> No
     assert first[2].split() == ["read", "Orders", "1"]
     newest = json.loads(run("history", "--epochs", "--limit", "1", "--json", "-w", stocked).stdout)[0]
     assert (newest["sources"], newest["restored"], len(newest["run"])) == ({"Orders": 2}, None, 12)
-    assert not [line for line in newest["work"] if line.startswith("Notes")], "what failed was not published"
+    assert [line.split(",")[0] for line in newest["work"] if line.startswith("Notes")] == ["Notes: FAILED (ERROR)"]
 
 
 def test_top(run: Run, stocked: Path) -> None:

@@ -107,7 +107,7 @@ def test_the_same_rows_and_feed_as_by_spark(both: penstock.Database, seed: int) 
 
 SOURCES = (
     "s", "(SELECT id, k, x, y, d FROM s WHERE id > 1 OR id IS NULL)", "(SELECT * FROM s UNION ALL SELECT * FROM s)",
-    "(VALUES (1, 'v', 2147483647, 1.25, 2.5D), (77, NULL, NULL, 3.5, -0.0D)) AS v(id, k, x, y, d)",
+    "(SELECT * FROM VALUES (1, 'v', 2147483647, 1.25, 2.5D), (77, NULL, NULL, 3.5, -0.0D) AS v(id, k, x, y, d))",
     "(SELECT id, MAX(k) AS k, SUM(x) AS x, SUM(y) AS y, MIN(d) AS d FROM s GROUP BY id)",
 )  # fmt: skip
 CONDITIONS = ("m.id = n.id", "m.id <=> n.id", "m.d = n.d AND m.id = n.id", "m.k = n.k AND n.id < 9", "m.id = n.id + 10")
@@ -122,8 +122,7 @@ LEFT = ("DELETE", "AND m.x > 4 THEN UPDATE SET k = 'left', d = m.d + m.x", "AND 
 
 def merge(random: Random) -> str:
     source = random.choice(SOURCES)
-    named = source.replace(" AS v(", " AS n(") if " AS v(" in source else f"{source} AS n"
-    text = f"MERGE INTO t AS m USING {named} ON {random.choice(CONDITIONS)}"
+    text = f"MERGE INTO t AS m USING {source} AS n ON {random.choice(CONDITIONS)}"
     for condition in random.sample(MATCHED[1:], random.randint(0, 1)) + [""] * random.randint(0, 1):
         text += f" WHEN MATCHED {condition} THEN {random.choice(CHANGES)}"
     for some, kind in ((ABSENT, "NOT MATCHED"), (LEFT, "NOT MATCHED BY SOURCE")):

@@ -14,9 +14,9 @@ from sqlglot.errors import SqlglotError
 
 from penstock.engine.relations import known
 from penstock.engine.seen import Seen
+from penstock.engine.written_values import written_columns
 from penstock.errors import PenstockError
 from penstock.frames import limits
-from penstock.frames.arrow.expressions import written_rows
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame, NotHere
 from penstock.frames.keys import Anywhere
@@ -136,10 +136,8 @@ class _Reading:
     """The rows of the query's nodes that were computed before."""
 
     def given(self, values: Values) -> ZSet:
-        table = written_rows(values.rows, values.columns, self.seen.settings)
-        if table is None:
-            raise NotHere("written rows of several types")
-        return ZSet(ArrowFrame.of(self.seen.spark, table))
+        columns = written_columns(values.rows, self.seen.settings)
+        return ZSet(ArrowFrame.of(self.seen.spark, pa.table(columns, names=list(values.columns))))
 
     def delta(self, scan: Scan) -> Delta | None:
         return None
