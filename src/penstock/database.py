@@ -31,12 +31,16 @@ from penstock.vocabulary import Policy
 from penstock.warehouse import Warehouse
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.callbacks import Committed
+    from penstock.engine.events import Began, Ended, Worked
     from penstock.engine.here import Found
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
+    from penstock.engine.stored import Stored
+    from penstock.observe.news import Follower
     from penstock.observe.verify import Verification
     from penstock.running import Runner
     from penstock.schedule.scheduler import Finished
@@ -162,6 +166,27 @@ class Database:
 
         self._at.check_open()
         return changes(self.spark, self._catalog, name, since, until)
+
+    def stored(self, name: str, epoch: int | None = None) -> Stored | None:
+        """The rows of ``table(name, epoch)`` batch by batch, if their files can be read without Spark."""
+        from penstock.engine.stored import stored
+
+        self._at.check_open()
+        return stored(self._catalog, name, epoch)
+
+    def changes_here(self, name: str, since: int, until: int | None = None) -> pa.Table | None:
+        """The rows of ``changes``, if they are few and need no Spark."""
+        from penstock.engine.snapshots import changed
+
+        self._at.check_open()
+        return changed(self._at.spark, self._catalog, name, since, until).rows()
+
+    def follow(self) -> Follower:
+        """One who can be asked what is new: epochs, refreshes and alerts, whichever process made them."""
+        from penstock.observe.news import Follower
+
+        self._at.check_open()
+        return Follower(self._catalog)
 
     def status(self) -> list[ViewStatus]:
         """One record a view, inputs before readers."""
@@ -345,6 +370,20 @@ class Database:
         """
         self._at.check_open()
         return self._at.alerting.callbacks.add(callback)
+
+    def on_refresh(self, callback: Callable[[Began | Worked | Ended], object]) -> Callable[[], None]:
+        """Have a function called when work on a view begins here, when a piece of it is through, and when it ends.
+
+        What it raises is logged, and stops nothing. Gives a function that takes it back.
+        """
+        self._at.check_open()
+        begun, worked = self._at.engine.refreshing.add(callback), self._at.engine.worked.add(callback)
+
+        def forget() -> None:
+            begun()
+            worked()
+
+        return forget
 
     def run(self, *, background: bool = False, tell: Callable[[Finished], None] | None = None) -> Runner:
         """Keep the views fresh that say when they refresh, until ``stop`` (or Ctrl-C).

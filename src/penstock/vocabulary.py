@@ -110,8 +110,9 @@ class Strategy(Word):
 
 
 class Status(Word):
-    """How a refresh of a view ended."""
+    """How a refresh of a view ended, or that it goes on."""
 
+    RUNNING = "RUNNING"
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"

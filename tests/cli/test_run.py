@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -72,6 +74,36 @@ def test_it_follows_commits_until_it_is_told_to_stop(warehouse: Path, how: signa
     assert stale(warehouse) == ["by_hand"]
 
 
+def test_a_second_signal_abandons_what_cannot_be_finished(warehouse: Path) -> None:
+    """The catalog is locked by another process, which a refresh waits for; the first signal is heard nevertheless."""
+    insert(warehouse, 2)
+    lock = sqlite3.connect(warehouse / "catalog.sqlite", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    for seconds in (1, 2, 4, 8, 16):
+        with running(warehouse) as process:
+            assert process.stderr is not None
+            process.stderr.readline()
+            time.sleep(seconds)  # until it has begun, which nobody can tell
+            process.send_signal(signal.SIGTERM)
+            if "finishing totals" in process.stderr.readline():
+                process.send_signal(signal.SIGTERM)
+                assert process.stderr.readline() == "abandoned\n"
+                assert process.wait(30) == 128 + signal.SIGTERM
+                break
+    else:
+        pytest.fail("it never began")
+    lock.execute("ROLLBACK")
+    lock.close()
+    assert (once(warehouse).returncode, stale(warehouse)) == (0, ["by_hand"])
+
+
+def test_once_says_by_its_exit_code_that_a_view_failed(warehouse: Path) -> None:
+    insert(warehouse, 2)
+    shutil.move(warehouse / "tables" / "orders", warehouse / "away")
+    done = once(warehouse)
+    assert (done.returncode, "totals FAILED" in done.stdout) == (1, True), done.stderr
+
+
 def test_lines_for_people_and_a_look_at_sighup(warehouse: Path) -> None:
     with penstock.connect(warehouse) as db:
         db.set("poll_interval", "1 hour")
@@ -90,9 +122,7 @@ def test_lines_for_people_and_a_look_at_sighup(warehouse: Path) -> None:
 
 def test_what_is_due_now(warehouse: Path) -> None:
     insert(warehouse, 2)
-    done = subprocess.run(
-        [*COMMAND, "run", "-w", str(warehouse), "--once"], capture_output=True, text=True, check=False
-    )
+    done = once(warehouse)
     assert (done.returncode, stale(warehouse)) == (0, ["by_hand"]), done.stderr
     assert "totals INCREMENTAL" in done.stdout
 
@@ -104,9 +134,7 @@ def test_a_killed_scheduler_leaves_nothing_undone_for_long(warehouse: Path) -> N
             time.sleep(0.3 * number)
             process.kill()
     insert(warehouse, 9)
-    done = subprocess.run(
-        [*COMMAND, "run", "-w", str(warehouse), "--once"], capture_output=True, text=True, check=False
-    )
+    done = once(warehouse)
     assert (done.returncode, stale(warehouse)) == (0, ["by_hand"]), done.stderr
 
 

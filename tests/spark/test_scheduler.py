@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,24 @@ def test_on_commit(orders: penstock.Database, played: Played) -> None:
     assert (report.name, report.action, played.heard[0].due[0].why.value) == (
         "totals", "INCREMENTAL", "a commit to a source",
     )  # fmt: skip
+
+
+def test_commits_while_a_refresh_runs_make_one_more(orders: penstock.Database, clock: Clock) -> None:
+    class Busy:
+        def refresh(self, names: list[str], **how: Any) -> Any:
+            """A refresh that has pinned its sources when others write."""
+            report = orders._at.engine.refresh(names, **how)
+            for number in range(100 if len(played.heard) == 0 else 0):
+                orders.sql(f"INSERT INTO orders VALUES ({number + 10}, 'eu', 1)")
+            return report
+
+    played = Played(orders, clock)
+    played.scheduler._engine = Busy  # type: ignore[assignment]
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    assert [played.step() for _ in range(3)] == [[("totals",)], [("totals",)], []]
+    assert_fresh(orders, "totals", "INCREMENTAL")
+    assert orders._catalog.world().frontiers["totals"]["orders"].version == 102
 
 
 def test_at_most_so_often(orders: penstock.Database, played: Played, clock: Clock) -> None:

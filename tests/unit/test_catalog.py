@@ -266,6 +266,8 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("ALTER TABLE history DROP COLUMN details"))
         connection.execute(text("ALTER TABLE views DROP COLUMN options"))
         connection.execute(text("ALTER TABLE tables DROP COLUMN watermark"))
+        connection.execute(text("ALTER TABLE tables DROP COLUMN published"))
+        connection.execute(text("DROP TABLE intents"))
         connection.execute(text("DROP TABLE watermarks"))
         connection.execute(text("DROP TABLE checkpoints"))
         connection.execute(text("ALTER TABLE epochs DROP COLUMN run"))
@@ -278,6 +280,9 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("DROP TABLE plain_views"))
         connection.execute(text("ALTER TABLE views DROP COLUMN written"))
         connection.execute(text("ALTER TABLE views DROP COLUMN scheduled_at"))
+        connection.execute(text("ALTER TABLE leases DROP COLUMN began"))
+        for column in ("times", "since", "longest"):
+            connection.execute(text(f"ALTER TABLE history DROP COLUMN {column}"))
         connection.execute(text("ALTER TABLE frontiers DROP COLUMN fingerprint"))
         connection.execute(text("ALTER TABLE source_versions DROP COLUMN table_id"))
         connection.execute(text("ALTER TABLE source_versions DROP COLUMN fingerprint"))

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, Select, Table, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from penstock import points
@@ -41,6 +41,7 @@ from penstock.catalog.records import (
 )
 from penstock.catalog.states import ViewState, read_states, write_state
 from penstock.catalog.tables import utc
+from penstock.catalog.working import being_refreshed, dead_leases, take_away, working
 from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
@@ -84,6 +85,10 @@ class Catalog:
             raise WarehouseError(self._refusal)
         with self._begun(writes) as connection:
             yield connection
+            if writes:
+                points.reached(points.WRITTEN)
+        if writes:
+            points.reached(points.TRANSACTED)
 
     @contextmanager
     def _begun(self, writes: bool) -> Iterator[Connection]:
@@ -121,20 +126,33 @@ class Catalog:
         """A value that differs from the last one if the catalog may have changed since; for one who asks often."""
         return self._pulse.beat()
 
+    def pulse(self) -> Pulse:
+        """The same for another one who asks, to be closed by them."""
+        return Pulse(self._engine)
+
     def world(self) -> World:
         """Everything that a plan needs, read at one moment."""
         with self.transaction(writes=False) as connection:
             return read_world(connection)
 
     def history(self, view: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
-        """What refreshes did, newest first."""
+        """What refreshes did, newest first; those that go on are before all others."""
         query = select(t.history).order_by(t.history.c.id.desc())
         if view is not None:
             query = query.where(t.history.c.view == view)
         if limit is not None:
             query = query.limit(limit)
         with self.transaction(writes=False) as connection:
-            return [_history(row) for row in connection.execute(query).mappings()]
+            going_on = working(connection, now(), view)
+            return [*going_on, *(history_of(row) for row in connection.execute(query).mappings())][:limit]
+
+    def end_what_was_killed(self) -> None:
+        """Write down the refreshes of processes that have ended, and free their leases, where there are any."""
+        with self._begun(writes=False) as connection:
+            dead = dead_leases(connection)
+        if dead and not self.read_only:
+            with self._begun(writes=True) as connection:
+                take_away(connection, dead_leases(connection))
 
     def past_work(self, view: str, limit: int) -> list[PastWork]:
         """What maintaining and recomputing a view took, newest first; what did nothing does not count."""
@@ -155,7 +173,8 @@ class Catalog:
             rows = connection.execute(select(*columns).order_by(t.history.c.id)).mappings().all()
         return [
             replace(Refreshing(**row), status=Status.recorded(row["status"]), action=Action.recorded(row["action"]),
-                    started_at=utc(row["started_at"]))
+                    started_at=utc(row["started_at"]), times=row["times"] or 1,
+                    since=row["since"] and utc(row["since"]))
             for row in rows
         ]  # fmt: skip
 
@@ -189,7 +208,7 @@ class Catalog:
             newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
-            return {row["view"]: _history(row) for row in rows}
+            return {row["view"]: history_of(row) for row in rows}
 
     def published_epochs(self) -> dict[str, int]:
         """The epoch in which each node changed last."""
@@ -302,10 +321,9 @@ class Catalog:
             connection.execute(update(t.views).where(t.views.c.key == key).values(**values))
 
     def leased(self) -> set[str]:
-        """The nodes that somebody is working on."""
+        """The nodes that somebody is refreshing."""
         with self.transaction(writes=False) as connection:
-            rows = connection.execute(select(t.leases.c.node).where(t.leases.c.expires_at > datetime.now(timezone.utc)))
-            return set(rows.scalars())
+            return being_refreshed(connection, now())
 
     def set_state(self, key: str, state: ViewState, suspended_because: str | None = None) -> None:
         """``suspended_because``: what went wrong, where it is not a person who suspends the view."""
@@ -459,22 +477,29 @@ def _watermark(kept: dict[str, Any] | None) -> dict[str, Any]:
 
 def latest(connection: Connection, table: Table, name: Column[str], epoch: int) -> dict[str, int]:
     """The version of everything in a table of versions, as of an epoch; without what had no rows then."""
-    query = select(name, table.c.version).where(table.c.epoch <= epoch).order_by(table.c.epoch)
-    found = {row[0]: row[1] for row in connection.execute(query)}
-    return {key: version for key, version in found.items() if version != t.NO_ROWS}
+    rows = connection.execute(_newest_rows(table, name, epoch)).mappings()
+    return {row[name.name]: row["version"] for row in rows if row["version"] != t.NO_ROWS}
+
+
+def _newest_rows(table: Table, name: Column[str], epoch: int) -> Select[Any]:
+    """The newest row of everything in a table of versions; the database finds it, since there is one for each epoch."""
+    newest = select(name.label("name"), func.max(table.c.epoch).label("epoch")).where(table.c.epoch <= epoch)
+    last = newest.group_by(name).subquery()
+    return select(table).join(last, (name == last.c.name) & (table.c.epoch == last.c.epoch))
 
 
 def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
     """Which table each source was, as of an epoch; one whose epoch did not record it is not among them."""
-    query = select(t.source_versions).where(t.source_versions.c.epoch <= epoch).order_by(t.source_versions.c.epoch)
-    last = {row["source"]: row for row in connection.execute(query).mappings()}
-    return {key: Identity(row["table_id"], row["fingerprint"]) for key, row in last.items() if row["table_id"]}
+    rows = connection.execute(_newest_rows(t.source_versions, t.source_versions.c.source, epoch)).mappings()
+    return {row["source"]: Identity(row["table_id"], row["fingerprint"]) for row in rows if row["table_id"]}
 
 
-def _history(row: object) -> HistoryRecord:
+def history_of(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])
+    fields["times"] = fields["times"] or 1
+    fields["since"] = fields["since"] and utc(fields["since"])
     return HistoryRecord(**{**fields, **_words(fields)})
 
 

@@ -42,6 +42,10 @@ MIGRATIONS: dict[int, list[str]] = {
         "ALTER TABLE tables ADD COLUMN published INTEGER",
         "CREATE TABLE intents (source VARCHAR(255) NOT NULL PRIMARY KEY, run VARCHAR(40) NOT NULL, "
         "base INTEGER NOT NULL, owner VARCHAR(80) NOT NULL, created_at TIMESTAMPTZ NOT NULL)",
+        "ALTER TABLE leases ADD COLUMN began TIMESTAMPTZ",
+        "ALTER TABLE history ADD COLUMN times INTEGER",
+        "ALTER TABLE history ADD COLUMN since TIMESTAMPTZ",
+        "ALTER TABLE history ADD COLUMN longest FLOAT",
     ],
 }
 """What each version asks of a catalog of the version before it."""

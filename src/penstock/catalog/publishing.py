@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, settle
+from penstock.catalog.folding import folded
 from penstock.catalog.intents import publish_tables
 from penstock.catalog.records import (
     Definition,
@@ -30,7 +31,7 @@ from penstock.catalog.records import (
     ViewRecord,
 )
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
-from penstock.vocabulary import When
+from penstock.vocabulary import Reason, When
 
 
 def publish(connection: Connection, publication: Publication, fence: Fence | None) -> tuple[int, list[Alert]]:
@@ -93,7 +94,11 @@ def remember(connection: Connection, history: Iterable[HistoryRecord]) -> list[A
     done = list(history)
     if not done:
         return []
-    connection.execute(insert(t.history), [vars(record) for record in done])
+    connection.execute(insert(t.history), [vars(record) for record in folded(connection, done)])
+    own = [(r.view, r.started_at) for r in done if r.reason != Reason.HELD_BY_ANOTHER]
+    for started in {started for _, started in own}:  # what is written down goes on no longer, also if we die here
+        leased = (t.leases.c.node.in_([view for view, at in own if at == started]), t.leases.c.began <= started)
+        connection.execute(update(t.leases).where(*leased).values(began=None))
     return settle(connection, done, datetime.now(timezone.utc))
 
 

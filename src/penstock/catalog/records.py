@@ -176,6 +176,12 @@ class HistoryRecord:
     error: str | None = None
     details: Mapping[str, Any] | None = None
     """Spark jobs, seconds by phase, bytes, and the estimates that the action was chosen by."""
+    times: int = 1
+    """How many refreshes it stands for, which followed each other and came to the same: nothing."""
+    since: datetime | None = None
+    """When the first of several began; ``started_at`` is when the last one did."""
+    longest: float | None = None
+    """Of several: the most seconds from when one began until the next was through."""
 
 
 class PastWork(NamedTuple):
@@ -198,6 +204,9 @@ class Refreshing:
     rows_inserted: int
     rows_deleted: int
     started_at: datetime
+    times: int = 1
+    since: datetime | None = None
+    longest: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

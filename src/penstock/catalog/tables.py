@@ -173,6 +173,9 @@ history = Table(
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("error", Text),
     Column("details", JSON),
+    Column("times", Integer),
+    Column("since", DateTime(timezone=True)),
+    Column("longest", Float),
 )  # fmt: skip
 
 alerts = Table(
@@ -211,6 +214,7 @@ leases = Table(
     Column("host", String(255), nullable=False),
     Column("pid", Integer, nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("began", DateTime(timezone=True)),
 )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _SHOWN = 12
 """Refreshes that the display remembers."""
 _TIMES_A_SECOND = 2
+_SECONDS = 3600.0
 
 
 def run(
@@ -53,15 +54,28 @@ def run(
         live = not json and not once and out().is_terminal
         display = _Display(database) if live else None
         tell = display.hear if display is not None else _json_line if json else _line
-        runner = database.runner(tell, lets_java_go=True)
+        failed: list[Finished] = []
+
+        def told(finished: Finished) -> None:
+            if once and (finished.error or any(report.status == Status.FAILED for report in finished.reports)):
+                failed.append(finished)
+            tell(finished)
+
+        runner = database.runner(told, lets_java_go=True)
         if not json:
             say_hint(_greeting(database))
         logs = written(os.environ.get(LEVEL, "warning"), as_json=json) if display is None else nullcontext()
         with _obeying(runner), logs:
-            if display is None:
-                runner.run(until_idle=once)
+            if once:
+                runner.run(until_idle=True)
+            elif display is None:
+                runner.start()
+                while runner.running:  # this thread has nothing to do but to hear signals
+                    runner.join(_SECONDS)
             else:
                 display.during(runner)
+    if failed:
+        raise typer.Exit(1)
     if not json and not once:
         say_hint("stopped")
 
@@ -82,7 +96,7 @@ def _obeying(runner: Runner) -> Iterator[None]:
 
     def finish(number: int, frame: FrameType | None) -> None:
         if runner.stopping:
-            raise KeyboardInterrupt
+            _abandon(number)
         say_hint(f"finishing {', '.join(sorted(runner.busy())) or 'nothing'}; once more to abandon it")
         runner.stop(wait=False)
 
@@ -95,6 +109,14 @@ def _obeying(runner: Runner) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _abandon(number: int) -> None:
+    """Leave at once, whatever the threads are doing: to others this is a process that has died, and they take over."""
+    err().show_cursor(True)
+    say_hint("abandoned")
+    sys.stdout.flush()
+    os._exit(128 + number)
 
 
 def _line(finished: Finished) -> None:

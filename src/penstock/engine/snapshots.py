@@ -34,7 +34,7 @@ from penstock.storage.changes import read_change
 from penstock.storage.commits import version_at
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
 from penstock.storage.pinned import Pinned
-from penstock.storage.reader import read_snapshot
+from penstock.storage.reader import read_snapshot, schema_of
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,27 @@ class Reader:
             return late_rows(self.spark(), world, key)
         return read_snapshot(self.spark(), self._table(key))
 
-    def _view(self, key: str) -> DataFrame:
-        """A view with the columns that it had then: it may have been replaced since."""
+    def snapshot(self, name: str) -> tuple[Snapshot, list[str]]:
+        """The version of a table or of a view's table that has its rows, and its columns."""
+        world = self.moment.world
+        key = world.resolve(name)
+        if key in world.views:
+            return self._snapshot(key)
+        late = world.late_node(key)
+        if late is not None:
+            self._check_there(*late)
+        found = self._table(key) if late is None else Snapshot(late[1].path, late[1].version)
+        return found, schema_of(found).names
+
+    def _snapshot(self, key: str) -> tuple[Snapshot, list[str]]:
+        """Of a view, with the columns that it had then: it may have been replaced since."""
         node = self.moment.world.nodes[key]
         self._check_there(self.moment.world.views[key], node)
         snapshot = Snapshot(node.path, node.version)
-        columns = visible_columns(snapshot)
+        return snapshot, visible_columns(snapshot)
+
+    def _view(self, key: str) -> DataFrame:
+        snapshot, columns = self._snapshot(key)
         return read_snapshot(self.spark(), snapshot, columns).select(*map(quoted, columns))
 
     def _check_there(self, view: ViewRecord, node: NodeRecord) -> None:

@@ -100,7 +100,8 @@ class Views:
             nodes += world.views[key].nodes
             moving -= set(world.views[key].nodes)
         nodes = [node for node in nodes if node not in moving]
-        leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"filling {statement.name}"))
+        patience = self._work.patience(world, f"filling {statement.name}")
+        leases = Leases(self._work.catalog, nodes, patience, began=datetime.now(timezone.utc))
         with leases:
             current = self._work.catalog.world()
             readers = _readers(world, key)

@@ -94,6 +94,7 @@ def create_table(path: str, schema_json: str, name: str, placement: Placement = 
         )  # fmt: skip
     except (DeltaError, OSError) as problem:
         raise WarehouseError(f"the table of {name!r} cannot be created at {path!r}: {problem}") from None
+    points.reached(points.COMMITTED)
     return int(table.version())
 
 
@@ -158,6 +159,7 @@ def _added(path: str, folder: str) -> list[AddAction]:
             place = f"{folder}/{info.path.split(f'/{folder}/', 1)[1]}"
             adds.append(AddAction(place, info.size, partition_of(place), now(), True, _statistics(footer)))
     moved(written=sum(add.size for add in adds))
+    points.reached(points.FILES)
     return adds
 
 
@@ -187,6 +189,7 @@ def discard(path: str, adds: Sequence[AddAction]) -> None:
     for add in adds:
         with suppress(OSError):
             filesystem.delete_file(f"{root}/{add.path}")
+        points.reached(points.DELETED)
     for folder in {add.path.split("/")[0] for add in adds if not add.partition_values}:
         _delete_folder(path, folder)
 
@@ -225,12 +228,30 @@ def commit(
         else:
             points.reached(points.COMMIT)
             _commit_by_delta_rs(before, new, gone, run)
-    except (DeltaError, VersionTaken) as problem:
-        raise PenstockError(
-            f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
-            "Only Penstock may write it; refresh again."
-        ) from None
+            points.reached(points.COMMITTED)
+    except DeltaError as problem:
+        if not _is_ours(before, run.name):  # a checkpoint that fails is told as if the commit did
+            raise _taken(node, problem) from None
+    except VersionTaken as problem:
+        raise _taken(node, problem) from None
     return before.version + 1
+
+
+def _is_ours(before: Snapshot, run: str) -> bool:
+    """Whether the version after this one was made by this run."""
+    filesystem, root = filesystem_of(before.path)
+    try:
+        with filesystem.open_input_stream(f"{root}/_delta_log/{before.version + 1:020d}.json") as stream:
+            return f'"{run}"'.encode() in stream.read()
+    except OSError:
+        return False
+
+
+def _taken(node: str, problem: Exception) -> PenstockError:
+    return PenstockError(
+        f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
+        "Only Penstock may write it; refresh again."
+    )
 
 
 def _described(node: str, shape: Shape) -> tuple[Action, Action]:
@@ -326,8 +347,10 @@ def restore(path: str, version: int, run: Run) -> int:
     if can_write(path):
         _restore_by_hand(latest, Snapshot(path, version), run)
     else:
+        points.reached(points.COMMIT)
         properties = CommitProperties(custom_metadata=run.metadata())
         DeltaTable(table_uri(path)).restore(version, commit_properties=properties)
+        points.reached(points.COMMITTED)
     return latest_version(path)
 
 
