@@ -266,8 +266,6 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("ALTER TABLE history DROP COLUMN details"))
         connection.execute(text("ALTER TABLE views DROP COLUMN options"))
         connection.execute(text("ALTER TABLE tables DROP COLUMN watermark"))
-        connection.execute(text("ALTER TABLE tables DROP COLUMN published"))
-        connection.execute(text("DROP TABLE intents"))
         connection.execute(text("DROP TABLE watermarks"))
         connection.execute(text("DROP TABLE checkpoints"))
         connection.execute(text("ALTER TABLE epochs DROP COLUMN run"))

@@ -20,7 +20,7 @@ from penstock.catalog.details import NodeDetails
 from penstock.catalog.intents import read_intents
 from penstock.catalog.models import read_models
 from penstock.catalog.moving import move_paths
-from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
+from penstock.catalog.publishing import check_fence, claim_name, drop_views, listed, publish, read_or_reads, remember
 from penstock.catalog.pulse import Pulse
 from penstock.catalog.records import (
     AsOf,
@@ -295,11 +295,12 @@ class Catalog:
             readers = [world.views[r].name for r in world.views_graph().readers(key) if r not in with_views]
             if readers:
                 raise DependencyError(
-                    f"table {world.display_name(key)!r} cannot be dropped: {_listed(readers)} {_read(readers)} it. "
+                    f"table {world.display_name(key)!r} cannot be dropped: "
+                    f"{listed(readers)} {read_or_reads(readers)} it. "
                     f"Drop the {'view' if len(readers) == 1 else 'views'} first, or use DROP TABLE .. CASCADE."
                 )
             if with_views:
-                _drop_views(connection, with_views)
+                drop_views(connection, with_views)
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
             connection.execute(delete(t.intents).where(t.intents.c.source == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
@@ -365,7 +366,7 @@ class Catalog:
     def drop_views(self, keys: Iterable[str], fence: Fence | None = None) -> None:
         with self.transaction(writes=True) as connection:
             check_fence(connection, fence)
-            _drop_views(connection, list(keys))
+            drop_views(connection, list(keys))
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -394,17 +395,6 @@ class Catalog:
     def _tell(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
             self.alerted(alert)
-
-
-def _drop_views(connection: Connection, keys: Collection[str]) -> None:
-    models = select(t.read_models.c.plain_view).where(t.read_models.c.key.in_(keys))
-    shown = list(connection.execute(models).scalars())
-    connection.execute(delete(t.plain_views).where(t.plain_views.c.key.in_(shown)))
-    connection.execute(delete(t.read_models).where(t.read_models.c.key.in_(keys)))
-    connection.execute(delete(t.views).where(t.views.c.key.in_(keys)))
-    connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(keys)))
-    connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(keys)))
-    drop_unused_nodes(connection)
 
 
 def read_world(connection: Connection) -> World:
@@ -507,11 +497,3 @@ def _words(row: Mapping[str, Any]) -> dict[str, Word | None]:
     """What a row says in words that may be those of another version."""
     kinds: dict[str, type[Word]] = {"status": Status, "action": Action, "strategy": Strategy, "reason": Reason}
     return {name: None if row[name] is None else kind.recorded(row[name]) for name, kind in kinds.items()}
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in names)
-
-
-def _read(names: list[str]) -> str:
-    return "reads" if len(names) == 1 else "read"

@@ -6,7 +6,7 @@ that can be seen never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 
@@ -295,3 +295,22 @@ def drop_unused_nodes(connection: Connection) -> None:
     connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(nodes)))
     relation = t.watermarks.c.relation
     connection.execute(delete(t.watermarks).where(relation.not_in(nodes), relation.not_in(tables)))
+
+
+def drop_views(connection: Connection, keys: Collection[str]) -> None:
+    models = select(t.read_models.c.plain_view).where(t.read_models.c.key.in_(keys))
+    shown = list(connection.execute(models).scalars())
+    connection.execute(delete(t.plain_views).where(t.plain_views.c.key.in_(shown)))
+    connection.execute(delete(t.read_models).where(t.read_models.c.key.in_(keys)))
+    connection.execute(delete(t.views).where(t.views.c.key.in_(keys)))
+    connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(keys)))
+    connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(keys)))
+    drop_unused_nodes(connection)
+
+
+def listed(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def read_or_reads(names: list[str]) -> str:
+    return "reads" if len(names) == 1 else "read"

@@ -15,19 +15,18 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
+from penstock.engine import stamps
 from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
 from penstock.engine.faults import fault_of
 from penstock.engine.jobs import counting_jobs
 from penstock.engine.missing import lost, lost_itself, missing_file
-from penstock.engine.naming import STAMP
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import ViewReport
 from penstock.engine.session import Spark
 from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
-from penstock.engine.stamps import restamped, stamped
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
 from penstock.errors import LeaseLostError, PenstockError, QueryError, SourceError, without_values
@@ -35,7 +34,7 @@ from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
 from penstock.frames.mismatch import StateMismatch, as_mismatch
-from penstock.frames.names import LOCATED, WEIGHT
+from penstock.frames.names import LOCATED
 from penstock.frames.settings import USUAL, Own, Settings, own, under
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.frame import SparkFrame
@@ -354,10 +353,7 @@ class Epoch:
         known = located is not None and base.version == published.version
         places = places_in(published, located) if known else None
         change = change.only([name for name in change.columns if name not in LOCATED])
-        rows = change
-        if step.node.details.key is not None:
-            rows = stamped(change, self._moment)
-            keys = tuple(c for c in change.columns if c != WEIGHT) if keys is None else keys
+        rows, keys = stamps.of_change(step.node, change, keys, self._moment)
         table_change = TableChange(
             rows=rows, inserted=step.inserted, deleted=step.deleted, keys=keys, local=rows.rows(), places=places
         )
@@ -392,21 +388,13 @@ class Epoch:
         self._check()
         base, shape = self._base(step.node), Shape.of(step.node.schema_json, step.node.details.placement)
         keys = step.maintained.keys if step.maintained is not None else None
-        if step.node.details.key is not None:
-            rows = self._stamped(rows, base, shape)
+        rows = stamps.of_table(step.node, rows, self._spark, base if shape.is_of(base) else None, self._moment)
         step.applied = replace_all(
             base, rows, keys, node=step.node.name, run=self._run_on(step.node),
             shape=None if shape.is_of(base) else shape,
         )  # fmt: skip
         relation.after = snapshot_of(step.node.path, step.applied.version)
         step.inserted, step.deleted = relation.after.rows, base.rows if step.node.version is not None else 0
-
-    def _stamped(self, rows: Frame, base: Snapshot, shape: Shape) -> Frame:
-        """The rows of a read model; those that are in its table already keep their time."""
-        if not base.rows or not shape.is_of(base):
-            return stamped(rows, self._moment)
-        before = Pinned(spark=self._spark, snapshot=base, columns=(*rows.columns, STAMP)).read()
-        return restamped(rows, before, self._moment)
 
     def _query_rows(self, node: NodeRecord) -> DataFrame:
         view = self._world.views[node.name]

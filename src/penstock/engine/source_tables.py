@@ -26,7 +26,7 @@ from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import compute, create, held
 from penstock.engine.transactions import Transaction
 from penstock.engine.workplace import Outdated, attempts
-from penstock.engine.writing_out import check_unread, in_query, in_statement
+from penstock.engine.writing_out import check_no_model, check_unread, in_query, in_statement
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
@@ -379,11 +379,7 @@ class SourceTables:
 
     @staticmethod
     def _check_target(world: World, key: str, statement: TableStatement) -> None:
-        if key in world.models:
-            raise NotSupportedError(
-                f"{world.views[key].name!r} is a read model: only its refresh writes it. Change the tables that its "
-                f"documents are made of: {', '.join(map(world.display_name, world.views[key].reads))}."
-            )
+        check_no_model(world, key)
         if key in world.views:
             name = world.views[key].name
             raise NotSupportedError(

@@ -9,16 +9,39 @@ from datetime import datetime, timedelta, timezone
 
 from sqlglot import exp
 
+from penstock.catalog import NodeRecord
 from penstock.engine.naming import STAMP
 from penstock.frames.frame import Frame
 from penstock.frames.names import WEIGHT
+from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.trees import column, columns, tree, whole_number
+from penstock.storage.delta_log import Snapshot
+from penstock.storage.pinned import Pinned
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NEW = "__new"
 
 
-def stamped(rows: Frame, moment: datetime) -> Frame:
+def of_change(
+    node: NodeRecord, change: Frame, keys: tuple[str, ...] | None, moment: datetime
+) -> tuple[Frame, tuple[str, ...] | None]:
+    """A change of a node's table as it is written, and what rows are told by: not by when they were written."""
+    if node.details.key is None:
+        return change, keys
+    told = tuple(name for name in change.columns if name != WEIGHT) if keys is None else keys
+    return _stamped(change, moment), told
+
+
+def of_table(node: NodeRecord, rows: Frame, spark: SparkOnDemand, base: Snapshot | None, moment: datetime) -> Frame:
+    """All rows of a node's table as they are written; ``base``: what is in it, if it has the same columns."""
+    if node.details.key is None:
+        return rows
+    if base is None or not base.rows:
+        return _stamped(rows, moment)
+    return restamped(rows, Pinned(spark=spark, snapshot=base, columns=(*rows.columns, STAMP)).read(), moment)
+
+
+def _stamped(rows: Frame, moment: datetime) -> Frame:
     """Rows that are written now."""
     return rows.select([*columns(rows.columns), (STAMP, _at(moment))])
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from penstock.catalog import ViewRecord, World
 from penstock.engine.naming import STAMP
-from penstock.errors import DefinitionError, DependencyError, NotFoundError, SqlError
+from penstock.errors import DefinitionError, DependencyError, NotFoundError, NotSupportedError, SqlError
 from penstock.frames.settings import Settings
 from penstock.graph import Dag
 from penstock.sql.dialect import quoted
@@ -172,6 +172,15 @@ def _check_settings(world: World, text: str, settings: Settings, name: str) -> N
                 f"view {name!r} cannot read {view.name!r}: that was created under another {unlike[0][0]}. "
                 f"Set it to the same, or run CREATE OR REPLACE VIEW {view.name} again in this session."
             )
+
+
+def check_no_model(world: World, key: str) -> None:
+    """Nobody but a refresh writes a read model."""
+    if key in world.models:
+        raise NotSupportedError(
+            f"{world.views[key].name!r} is a read model: only its refresh writes it. Change the tables that its "
+            f"documents are made of: {', '.join(map(world.display_name, world.views[key].reads))}."
+        )
 
 
 def check_model(world: World, name: str) -> str:
