@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from penstock.catalog import Catalog
+from penstock.engine.reading import reading
 from penstock.engine.snapshots import Reader, moment_at
 from penstock.errors import InternalError
 from penstock.frames.frame import NotHere
@@ -43,7 +44,7 @@ def stored(catalog: Catalog, name: str, epoch: int | None) -> Stored | None:
     key = moment.world.resolve(name)
     snapshot, columns = Reader(_no_spark, moment).snapshot(name)
     if epoch is None and key in moment.world.tables:
-        snapshot = Snapshot(snapshot.path)
+        snapshot = reading(catalog, lambda world: [key]).tables[key]
     try:
         return Stored(moment.epoch, batches(snapshot, columns)[0], snapshot)
     except NotHere:
