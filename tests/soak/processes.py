@@ -29,17 +29,21 @@ class Member:
     command: list[str]
     warehouse: Path
     logs: Path
+    writes: Path
+    """What it writes to when it works."""
     process: subprocess.Popen[bytes] | None = None
     stopped_until: float | None = None
     start_at: float = 0.0
     started: float = 0.0
+    began: float = 0.0
+    """The same by the clock of files."""
     killed: bool = False
 
     def start(self) -> None:
         nowhere = {"PATH": str(self.warehouse), "JAVA_HOME": str(self.warehouse / "none")}  # nobody needs Java
         with (self.logs / f"{self.name}.out").open("ab") as out, (self.logs / f"{self.name}.err").open("ab") as err:
             self.process = subprocess.Popen(self.command, stdout=out, stderr=err, env={**os.environ, **nowhere})
-        self.killed, self.started = False, time.monotonic()
+        self.killed, self.started, self.began = False, time.monotonic(), time.time()
 
     def send(self, what: signal.Signals) -> None:
         assert self.process is not None
@@ -48,6 +52,11 @@ class Member:
     @property
     def runs(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def at_work(self) -> bool:
+        """Whether it has written something since it was started: on a busy machine that takes a while."""
+        return self.runs and self.writes.exists() and self.writes.stat().st_mtime > self.began
 
 
 @dataclass
@@ -60,8 +69,6 @@ class Company:
     """Seconds between two blows of fate; None for a calm run."""
     longest: float
     """Seconds for which a process is stopped at most."""
-    grown: float = 0.0
-    """Seconds that a process has run before it is struck, so that on a busy machine it gets to work at all."""
     blows: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     """Processes that ended by themselves."""
@@ -99,8 +106,7 @@ class Company:
 
     def _strike(self, now: float) -> None:
         """Kill one of those that run, or stop it: for a moment, or for so long that its leases run out."""
-        grown = [member for member in self.members if member.runs and now - member.started >= self.grown]
-        there = [member for member in grown if member.stopped_until is None]
+        there = [member for member in self.members if member.at_work and member.stopped_until is None]
         stopped = sum(member.stopped_until is not None for member in self.members)
         if not there:
             return
@@ -143,10 +149,12 @@ class Company:
 def worker(role: str, number: int, warehouse: Path, journals: Path, logs: Path) -> Member:
     name = f"{role}{number}"
     script = str(Path(__file__).with_name("workers.py"))
-    command = [sys.executable, script, role, str(number), str(warehouse), str(journals / f"{name}.jsonl")]
-    return Member(name, role, command, warehouse, logs)
+    journal = journals / f"{name}.jsonl"
+    command = [sys.executable, script, role, str(number), str(warehouse), str(journal)]
+    return Member(name, role, command, warehouse, logs, journal)
 
 
 def scheduler(number: int, warehouse: Path, logs: Path) -> Member:
     command = [sys.executable, "-c", "from penstock.cli import run; run()", "run", "-w", str(warehouse), "--json"]
-    return Member(f"scheduler{number}", "scheduler", command, warehouse, logs)
+    name = f"scheduler{number}"
+    return Member(name, "scheduler", command, warehouse, logs, logs / f"{name}.out")

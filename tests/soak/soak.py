@@ -39,7 +39,8 @@ class Soak:
     random: Random
     between: tuple[float, float] | None = (4.0, 14.0)
     longest: float = 75.0
-    grown: float = 15.0
+    least: int = 0
+    """Blows that there are at least: then it takes as long as it takes."""
     schedulers: int = 2
     readers: int = 2
     lags: dict[str, list[tuple[float, bool]]] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Soak:
         """All processes at work; then writers end, schedulers catch up, and end when they are told to."""
         for name in ("journals", "logs"):
             (self.place / name).mkdir(exist_ok=True)
-        company = Company(list(self._members()), self.random, self.between, self.longest, self.grown)
+        company = Company(list(self._members()), self.random, self.between, self.longest)
         with penstock.connect(self.warehouse) as db:
             company.start()
             try:
@@ -79,7 +80,7 @@ class Soak:
 
     def _watch(self, db: penstock.Database, company: Company) -> None:
         began = told = looked = time.monotonic()
-        while (now := time.monotonic()) < began + self.seconds:
+        while (now := time.monotonic()) < began + self.seconds or company.blows.total() < self.least:
             company.tend()
             if now - looked >= 1:
                 looked = now

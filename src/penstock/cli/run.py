@@ -97,8 +97,8 @@ def _obeying(runner: Runner) -> Iterator[None]:
     def finish(number: int, frame: FrameType | None) -> None:
         if runner.stopping:
             _abandon(number)
+        runner.stop(wait=False)  # first: another signal may come while this is being said
         say_hint(f"finishing {', '.join(sorted(runner.busy())) or 'nothing'}; once more to abandon it")
-        runner.stop(wait=False)
 
     wanted = {signal.SIGTERM: finish, signal.SIGINT: finish}
     if hasattr(signal, "SIGHUP"):
