@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-unit test-long test-connect test-tpch test-fuzz test-soak test-versions docs lint demo bench java clean
+.PHONY: help install test test-unit test-long test-connect test-tpch test-fuzz test-api test-soak test-faults test-versions docs lint demo bench java clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ java:
 	@.ci/check-java
 
 # A process has either a classic session or one of Spark Connect, so what is run over Connect is run again.
-CONNECT := $(addprefix tests/spark/test_,session.py aggregates.py consistency.py)
+CONNECT := $(addprefix tests/spark/test_,session.py aggregates.py consistency.py kills.py)
 CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py change_reading.py constructs.py event_windows.py expressions.py joins.py lateness.py marks.py \
     numbers.py ohlc_cascade.py partitioned_sources.py placement.py registry.py replaced_sources.py replacing.py \
     settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
@@ -56,7 +56,14 @@ docs: java install ## write docs/operators.md from what the tests executed
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark/test_constructs.py tests/tpch
 	$(BIN)/python tests/operators_page.py write
 
+test-api: java install ## ask the server at least 2,000 questions of every kind
+	PENSTOCK_API_EXAMPLES=40 $(BIN)/python -m pytest -s tests/serve/test_api_fuzz.py
+
 SF ?= 0.1
+
+test-faults: java install ## kill processes at every point of what changes a warehouse (half an hour)
+	$(BIN)/python -m pytest -m "long or not long" tests/spark/test_kills.py -s
+	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest -m "long or not long" tests/spark/test_kills.py -s
 
 test-tpch: java install ## keep the queries of TPC-H fresh on all its rows (SF=0.1 chooses the scale factor)
 	PENSTOCK_DRIVER_MEMORY=$(or $(PENSTOCK_DRIVER_MEMORY),8g) PENSTOCK_TPCH_SF=$(SF) $(BIN)/python -m pytest tests/tpch

@@ -46,6 +46,7 @@ def connect_session() -> Iterator[SparkSession]:
     """A session of a server; PENSTOCK_TEST_CONNECT may name one that runs already, such as sc://127.0.0.1:15002."""
     named = os.environ.get("PENSTOCK_TEST_CONNECT", "")
     with nullcontext(named) if named.startswith("sc://") else connect_server() as address:
+        os.environ["PENSTOCK_TEST_CONNECT_ADDRESS"] = address  # for processes of the tests' own
         session = SparkSession.builder.remote(address).getOrCreate()
         yield session
         session.stop()

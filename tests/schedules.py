@@ -104,7 +104,7 @@ class Scheduler:
 
     def _reached(self, point: str) -> None:
         worker = self._workers.get(threading.get_ident())
-        if worker is None:  # a heartbeat, or a lane of an epoch
+        if worker is None or point == points.WRITTEN:  # a heartbeat, or a lane of an epoch; nobody else could write
             return
         if worker.dead:
             raise Killed

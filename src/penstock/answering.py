@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.engine.callbacks import Committed
+from penstock.engine.naming import is_read_model
 from penstock.engine.options import plain_name
 from penstock.engine.report import counted
 from penstock.errors import NotSupportedError
@@ -60,6 +61,10 @@ class Answering:
                 return self._query(statement.text)
             case s.TableStatement():
                 return self._table_statement(statement)
+            case s.CreateTable() if is_read_model(statement):
+                return self._create_model(statement)
+            case s.CreatePlainView() | s.DropPlainView():
+                return Done(self._plain_view(statement))
             case s.CreateTable() | s.DropTable() | s.SetWatermark() | s.AdvanceWatermark():
                 return Done(self._table(statement))
             case s.CreateView():
@@ -130,6 +135,9 @@ class Answering:
 
         statement = parse(text)
         if isinstance(statement, s.Query):
+            from penstock.engine.writing_out import in_query
+
+            text = in_query(self.at.catalog.world(), text)
             return read(text, self._seen, self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
         if not statement.only_reads or isinstance(statement, _NEEDS_SPARK):
             return None
@@ -142,6 +150,8 @@ class Answering:
             case s.CreateTable():
                 created = self.at.tables.create(statement)
                 return f"table {statement.name} {'created' if created else 'exists already'}"
+            case s.DropTable() if statement.name.lower() in self.at.catalog.world().models:
+                return f"dropped {', '.join(self.at.engine.models.drop(statement.name, cascade=statement.cascade))}"
             case s.DropTable():
                 gone = self.at.tables.drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
                 also = f", and with it {', '.join(gone[1:])}" if gone[1:] else ""
@@ -185,7 +195,7 @@ class Answering:
 
     def _is_no_table(self, name: str) -> bool:
         world = self.at.catalog.world()
-        return world.resolve(name) not in world.tables
+        return name.lower() in world.plain or world.resolve(name) not in world.tables
 
     def _committed(self, statement: s.TableStatement, rows: int | None, version: int | None = None) -> None:
         """Tell of a statement that has changed a table; in a transaction, keep it until that is committed."""
@@ -224,6 +234,25 @@ class Answering:
         if filled.action in (Action.NO_DATA, Action.INCREMENTAL):
             said = f"materialized view {statement.name} replaced; the query means the same, so its rows are kept"
         return Done(f"{said}. {remark}" if remark else said, report=report)
+
+    def _create_model(self, statement: s.CreateTable) -> Done:
+        report = self.at.engine.models.create(statement)
+        if report is None:
+            return Done(f"read model {statement.name} exists already")
+        return Done(
+            f"read model {statement.name} created: {counted(report[statement.name].rows_inserted)}", report=report
+        )
+
+    def _plain_view(self, statement: s.CreatePlainView | s.DropPlainView) -> str:
+        plain, name = self.at.engine.plain, statement.name
+        if isinstance(statement, s.DropPlainView):
+            gone = plain.drop(name, if_exists=statement.if_exists)
+            return f"view {name} dropped" if gone else f"view {name} does not exist"
+        readers = plain.create(statement)
+        if readers is None:
+            return f"view {name} exists already"
+        also = f"; planned again: {', '.join(readers)}" if readers else ""
+        return f"view {name} created{also}"
 
     def _checkpoint(self, statement: s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint) -> str:
         match statement:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.answering import Answering, Done
 from penstock.catalog import HistoryRecord
@@ -31,12 +31,16 @@ from penstock.vocabulary import Policy
 from penstock.warehouse import Warehouse
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.engine.callbacks import Committed
+    from penstock.engine.events import Began, Ended, Worked
     from penstock.engine.here import Found
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
+    from penstock.engine.stored import Stored
+    from penstock.observe.news import Follower
     from penstock.observe.verify import Verification
     from penstock.running import Runner
     from penstock.schedule.scheduler import Finished
@@ -130,6 +134,25 @@ class Database:
             Answering(self._at, self._at.transaction).table(name) if epoch is None else self.snapshot(epoch).table(name)
         )
 
+    def get(self, name: str, /, **key: object) -> dict[str, Any] | None:
+        """The row of a read model with this key, its document parsed; None if there is none.
+
+        ``db.get("tv_post", pk_post=7)``, or by another column that tells rows apart: ``db.get("tv_post", id="..")``.
+        """
+        from penstock.engine.model_rows import find_rows, only_row
+
+        self._at.check_open()
+        if not key:
+            raise NotSupportedError(f"get takes a key, such as db.get({name!r}, id=..). Use db.find for several rows.")
+        return only_row(find_rows(self._at.spark, self._catalog.world(), name, key, None), name, key)
+
+    def find(self, name: str, /, *, limit: int | None = None, **columns: object) -> list[dict[str, Any]]:
+        """The rows of a read model whose columns have these values, in the order of its key, documents parsed."""
+        from penstock.engine.model_rows import find_rows
+
+        self._at.check_open()
+        return find_rows(self._at.spark, self._catalog.world(), name, columns, limit)
+
     def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""
         from penstock.engine.snapshots import Reader, moment_at
@@ -143,6 +166,27 @@ class Database:
 
         self._at.check_open()
         return changes(self.spark, self._catalog, name, since, until)
+
+    def stored(self, name: str, epoch: int | None = None) -> Stored | None:
+        """The rows of ``table(name, epoch)`` batch by batch, if their files can be read without Spark."""
+        from penstock.engine.stored import stored
+
+        self._at.check_open()
+        return stored(self._catalog, name, epoch)
+
+    def changes_here(self, name: str, since: int, until: int | None = None) -> pa.Table | None:
+        """The rows of ``changes``, if they are few and need no Spark."""
+        from penstock.engine.snapshots import changed
+
+        self._at.check_open()
+        return changed(self._at.spark, self._catalog, name, since, until).rows()
+
+    def follow(self) -> Follower:
+        """One who can be asked what is new: epochs, refreshes and alerts, whichever process made them."""
+        from penstock.observe.news import Follower
+
+        self._at.check_open()
+        return Follower(self._catalog)
 
     def status(self) -> list[ViewStatus]:
         """One record a view, inputs before readers."""
@@ -326,6 +370,20 @@ class Database:
         """
         self._at.check_open()
         return self._at.alerting.callbacks.add(callback)
+
+    def on_refresh(self, callback: Callable[[Began | Worked | Ended], object]) -> Callable[[], None]:
+        """Have a function called when work on a view begins here, when a piece of it is through, and when it ends.
+
+        What it raises is logged, and stops nothing. Gives a function that takes it back.
+        """
+        self._at.check_open()
+        begun, worked = self._at.engine.refreshing.add(callback), self._at.engine.worked.add(callback)
+
+        def forget() -> None:
+            begun()
+            worked()
+
+        return forget
 
     def run(self, *, background: bool = False, tell: Callable[[Finished], None] | None = None) -> Runner:
         """Keep the views fresh that say when they refresh, until ``stop`` (or Ctrl-C).

@@ -110,8 +110,9 @@ class Strategy(Word):
 
 
 class Status(Word):
-    """How a refresh of a view ended."""
+    """How a refresh of a view ended, or that it goes on."""
 
+    RUNNING = "RUNNING"
     SUCCEEDED = "SUCCEEDED"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
@@ -132,6 +133,14 @@ class Outcome(Word):
     EQUAL = "EQUAL"
     DIFFERENT = "DIFFERENT"
     NOT_VERIFIED = "NOT_VERIFIED"
+
+
+class PartKind(Word):
+    """What a part of a document is made of."""
+
+    SCALAR = "scalar"
+    NESTED_OBJECT = "nested_object"
+    ARRAY = "array"
 
 
 class Reason(Word):

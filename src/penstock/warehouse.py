@@ -49,6 +49,7 @@ class Warehouse:
         self.catalog = Catalog(url, self._refusal)
         if catalog is None:
             self.catalog.settle_at(self.path)
+        self.catalog.end_what_was_killed()
         self.progress = Said(progress)
         self.closed = False
         self.committed: Callbacks[Committed] = Callbacks()

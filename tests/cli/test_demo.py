@@ -48,3 +48,14 @@ def test_candles_show_where_each_bar_went() -> None:
 def test_a_single_price_and_no_bars_at_all() -> None:
     assert draw([Bar(label="09:30", open=5, high=5, low=5, close=5)], height=1).plain.splitlines()[0] == "      5.00 ╹"
     assert draw([]).plain == "no bars yet"
+
+
+def test_the_demo_of_read_models_shows_documents_before_and_after(run: Run, spark: SparkSession) -> None:
+    shown = run("demo", "read-models", "--rows", "1000")
+    assert shown.exit_code == 0, shown.stderr
+    for model in ("tv_company", "tv_user", "tv_post"):
+        assert f"{model}, before and after" in shown.stdout
+    assert re.search(r'"name": "Acme" +"name": "ACME Corp"', shown.stdout)
+    assert re.search(r"tv_feed: INCREMENTAL, 1 documents? +[\d.]+", shown.stdout)
+    assert "Checked: each model equals its query, document by document" in shown.stdout
+    assert run("demo", "nothing").exit_code == 1

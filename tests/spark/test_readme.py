@@ -1,4 +1,4 @@
-"""The README's tour runs as it stands, block after block."""
+"""The README's tour, and the story of read models, run as they stand, block after block."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-README = Path(__file__).parents[2] / "README.md"
+PAGES = ("README.md", "docs/read-models.md")
 
 
-def test_the_tour_of_the_readme_runs_and_prints_what_it_shows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", PAGES)
+def test_the_tour_runs_and_prints_what_it_shows(
+    page: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = README.read_text()
+    text = (Path(__file__).parents[2] / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     shown = [block.strip() for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL)]
     assert len(blocks) >= 6
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for block in blocks:
-        exec(compile(block, str(README), "exec"), names)
+        exec(compile(block, page, "exec"), names)
     printed = _without_times(capsys.readouterr().out)
     for block in shown:
         assert _without_times(block) in printed

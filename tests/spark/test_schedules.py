@@ -22,18 +22,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from sqlalchemy import update
 
 import penstock
+from by_delta_rs import counted, expected
 from oracle import assert_all_fresh, multiset
-from penstock.catalog import World
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import now
 from penstock.engine.relations import visible_columns
 from penstock.engine.snapshots import Reader, changed
-from penstock.frames.frame import Frame
 from penstock.storage.delta_log import Snapshot, check_files
 from penstock.storage.pinned import Pinned
 from schedules import Scheduler, Seen
@@ -163,7 +162,7 @@ class Story:
         moment._check_there(world.views[view], world.nodes[view])
         snapshot = Snapshot(world.nodes[view].path, world.nodes[view].version)
         columns = tuple(visible_columns(snapshot))
-        return _counted(Pinned(spark=db._at.spark, snapshot=snapshot, columns=columns).read())
+        return counted(Pinned(spark=db._at.spark, snapshot=snapshot, columns=columns).read().arrow())
 
     def _check_fresh(self, db: penstock.Database) -> None:
         if self.by_spark:
@@ -171,9 +170,9 @@ class Story:
             return
         world, moment = db._catalog.world(), db.snapshot()
         for name in world.views_graph().order(world.views):
-            expected = _run(world, name)
+            wanted = expected(world, name)
             found = self._rows(db, moment, name)
-            assert found == expected, f"{name}: {found}, expected {expected}"
+            assert found == wanted, f"{name}: {found}, expected {wanted}"
 
     def _end(self, db: penstock.Database) -> None:
         """Nobody works any more: first what is published is looked at, then all is brought up to date."""
@@ -221,23 +220,7 @@ class Story:
     def _changes(self, db: penstock.Database, view: str, since: int, until: int) -> Counter[Any]:
         if self.by_spark:
             return multiset(db.changes(view, since, until))
-        return _counted(changed(db._at.spark, db._catalog, view, since, until))
-
-
-def _counted(frame: Frame) -> Counter[Any]:
-    return Counter(tuple(row.values()) for row in frame.arrow().to_pylist())
-
-
-def _run(world: World, view: str) -> Counter[Any]:
-    """The rows of a view's query, with the views below it written out, by delta-rs on the versions that it has read."""
-    below = [name for name in world.views_graph().order(world.views_graph().ancestors([view])) if name in world.views]
-    written_out = ", ".join(f"{name} AS ({world.views[name].query})" for name in below)
-    builder = QueryBuilder()
-    for name, consumed in world.frontiers[view].items():
-        if name in world.tables:
-            builder = builder.register(name, DeltaTable(world.tables[name].path, version=consumed.version))
-    query = f"WITH {written_out} {world.views[view].query}" if below else world.views[view].query
-    return Counter(tuple(row.values()) for row in pa.table(builder.execute(query)).to_pylist())
+        return counted(changed(db._at.spark, db._catalog, view, since, until).arrow())
 
 
 def _is_gone(problem: Exception) -> bool:

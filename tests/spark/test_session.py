@@ -150,3 +150,44 @@ def _a_day_that_old_dates_do_not_have(db: penstock.Database, spark: SparkSession
     assert _settings(spark) == given
     assert [row["tableName"] for row in spark.sql("SHOW TABLES").collect()] == views
     assert_fresh(db, "kept", "INCREMENTAL")
+
+
+KILLED = """
+    import os, signal, sys, tempfile, threading, time
+    import penstock
+    from penstock.engine.session import _embedded
+
+    with penstock.connect(tempfile.mkdtemp()) as db:
+        db.sql("CREATE TABLE t (k INT)")
+        db.sql("INSERT INTO t VALUES (1), (2)")
+        many = "SELECT COUNT(*) AS n FROM t JOIN range(400000) r ON pmod(hash(r.id), t.k) >= 0"
+        db.sql(f"CREATE MATERIALIZED VIEW slow AS {many} REFRESH POLICY FULL")
+        db.sql("CREATE MATERIALIZED VIEW quick AS SELECT k, COUNT(*) AS n FROM t GROUP BY k")
+        db.sql("INSERT INTO t VALUES (3)")
+        pid, jobs = _embedded._gateway.proc.pid, db.spark.sparkContext.statusTracker()
+
+        def kill():
+            while not jobs.getActiveJobsIds():
+                time.sleep(0.002)
+            os.kill(pid, signal.SIGKILL)
+
+        threading.Thread(target=kill).start()
+        try:
+            db.refresh()
+            raise AssertionError("nobody was killed")
+        except penstock.RefreshError as problem:
+            report = problem.report
+            assert "Java process has ended" in str(problem), problem
+        assert (report["quick"].action, report["slow"].fault) == ("INCREMENTAL", "SYSTEM")
+        assert db.refresh()["slow"].action == "FULL"
+        assert db.table("slow").first()["n"] == 1200000
+        assert _embedded._gateway.proc.pid != pid and _embedded._users == 1
+    assert not _embedded.running
+    print("all of it")
+"""
+
+
+@pytest.mark.skipif(OVER_CONNECT, reason="there is no embedded Spark beside a Spark Connect session")
+def test_a_jvm_that_is_killed_in_a_refresh_is_followed_by_another() -> None:
+    run = subprocess.run([sys.executable, "-c", dedent(KILLED)], capture_output=True, text=True, check=False)
+    assert run.stdout.strip().endswith("all of it"), run.stderr

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
 from penstock import errors
 from penstock.catalog.states import ACTIVE, SUSPENDED, ViewState
-from penstock.engine.faults import after_error, after_success, fault_of, wait_after
-from penstock.vocabulary import Fault
+from penstock.engine.faults import after_error, after_success, fault_of, state_of, wait_after
+from penstock.vocabulary import Fault, State
 
 NOW = datetime(2026, 11, 18, 12, tzinfo=timezone.utc)
 VERSIONS = {"t": 7, "gone": None}
@@ -51,6 +53,50 @@ def test_what_becomes_of_a_state(before: ViewState, outcome: str | Fault, after:
         assert after_success(before) == after
     else:
         assert after_error(before, Fault(outcome), NOW, VERSIONS, most=3, jitter=lambda: 0.0) == after
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "scheduling.md"
+EVENTS: dict[str, Callable[[ViewState], ViewState]] = {
+    "`CREATE`": after_success,
+    "`CREATE .. WITH NO DATA`": lambda state: state,
+    "a refresh succeeds": after_success,
+    "a refresh fails": lambda state: failed(state, most=9),
+    "a refresh fails, one time too many": lambda state: failed(state, most=1),
+    "its process is killed": lambda state: state,
+    "`SUSPEND`": lambda state: SUSPENDED,
+    "`RESUME`": lambda state: ACTIVE,
+    "`CREATE OR REPLACE`": after_success,
+}
+STATES = {"INITIALIZING": ACTIVE, "ACTIVE": ACTIVE, "ERROR": TWICE, "SUSPENDED": SUSPENDED, "": ACTIVE}
+FILLING = ("`CREATE`", "a refresh succeeds", "`CREATE OR REPLACE`")
+
+
+def failed(state: ViewState, most: int) -> ViewState:
+    return after_error(state, Fault.USER, NOW, VERSIONS, most=most)
+
+
+def transitions() -> list[tuple[str, str, str, bool]]:
+    """The table of the page: before, what happens, after, and whether the view has rows."""
+    lines = PAGE.read_text().partition("| before | what happens | after |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+    return [
+        (before.strip("`"), event, after.split(",")[0].strip("`"), "without rows" not in after)
+        for before, event, after in rows
+    ]
+
+
+@pytest.mark.parametrize(("before", "event", "after", "filled"), transitions())
+def test_the_page_tells_what_becomes_of_a_state(before: str, event: str, after: str, filled: bool) -> None:
+    has_rows = (filled and before not in ("INITIALIZING", "")) or event in FILLING
+    assert state_of(STATES[before], filled=before != "INITIALIZING") == (before or State.ACTIVE)
+    assert state_of(EVENTS[event](STATES[before]), filled=has_rows) == after
+
+
+def test_the_page_leaves_no_state_and_no_event_out() -> None:
+    told = transitions()
+    assert {before for before, *_ in told} - {""} == set(State) == {after for _, _, after, _ in told}
+    assert {event for _, event, _, _ in told} == set(EVENTS)
+    assert len({(before, event, filled) for before, event, _, filled in told}) == len(told)
 
 
 def test_waits_grow_up_to_a_bound_and_differ() -> None:

@@ -2,6 +2,7 @@
 
 from penstock.catalog.catalog import Catalog
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.models import Part, PlainView, ReadModel
 from penstock.catalog.records import (
     AsOf,
     Definition,
@@ -31,7 +32,10 @@ __all__ = [
     "Mark",
     "NodeDetails",
     "NodeRecord",
+    "Part",
+    "PlainView",
     "Publication",
+    "ReadModel",
     "Seen",
     "TableRecord",
     "ViewRecord",

@@ -18,8 +18,9 @@ from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episo
 from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file, without_password
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.intents import read_intents
+from penstock.catalog.models import read_models
 from penstock.catalog.moving import move_paths
-from penstock.catalog.publishing import check_fence, claim_name, drop_unused_nodes, publish, remember
+from penstock.catalog.publishing import check_fence, claim_name, drop_views, listed, publish, read_or_reads, remember
 from penstock.catalog.pulse import Pulse
 from penstock.catalog.records import (
     AsOf,
@@ -40,6 +41,7 @@ from penstock.catalog.records import (
 )
 from penstock.catalog.states import ViewState, read_states, write_state
 from penstock.catalog.tables import utc
+from penstock.catalog.working import being_refreshed, dead_leases, take_away, working
 from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
@@ -83,6 +85,10 @@ class Catalog:
             raise WarehouseError(self._refusal)
         with self._begun(writes) as connection:
             yield connection
+            if writes:
+                points.reached(points.WRITTEN)
+        if writes:
+            points.reached(points.TRANSACTED)
 
     @contextmanager
     def _begun(self, writes: bool) -> Iterator[Connection]:
@@ -120,20 +126,33 @@ class Catalog:
         """A value that differs from the last one if the catalog may have changed since; for one who asks often."""
         return self._pulse.beat()
 
+    def pulse(self) -> Pulse:
+        """The same for another one who asks, to be closed by them."""
+        return Pulse(self._engine)
+
     def world(self) -> World:
         """Everything that a plan needs, read at one moment."""
         with self.transaction(writes=False) as connection:
             return read_world(connection)
 
     def history(self, view: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
-        """What refreshes did, newest first."""
+        """What refreshes did, newest first; those that go on are before all others."""
         query = select(t.history).order_by(t.history.c.id.desc())
         if view is not None:
             query = query.where(t.history.c.view == view)
         if limit is not None:
             query = query.limit(limit)
         with self.transaction(writes=False) as connection:
-            return [_history(row) for row in connection.execute(query).mappings()]
+            going_on = working(connection, now(), view)
+            return [*going_on, *(history_of(row) for row in connection.execute(query).mappings())][:limit]
+
+    def end_what_was_killed(self) -> None:
+        """Write down the refreshes of processes that have ended, and free their leases, where there are any."""
+        with self._begun(writes=False) as connection:
+            dead = dead_leases(connection)
+        if dead and not self.read_only:
+            with self._begun(writes=True) as connection:
+                take_away(connection, dead_leases(connection))
 
     def past_work(self, view: str, limit: int) -> list[PastWork]:
         """What maintaining and recomputing a view took, newest first; what did nothing does not count."""
@@ -154,7 +173,8 @@ class Catalog:
             rows = connection.execute(select(*columns).order_by(t.history.c.id)).mappings().all()
         return [
             replace(Refreshing(**row), status=Status.recorded(row["status"]), action=Action.recorded(row["action"]),
-                    started_at=utc(row["started_at"]))
+                    started_at=utc(row["started_at"]), times=row["times"] or 1,
+                    since=row["since"] and utc(row["since"]))
             for row in rows
         ]  # fmt: skip
 
@@ -188,7 +208,7 @@ class Catalog:
             newest = newest.where(*saw)
         with self.transaction(writes=False) as connection:
             rows = connection.execute(select(t.history).where(t.history.c.id.in_(newest))).mappings()
-            return {row["view"]: _history(row) for row in rows}
+            return {row["view"]: history_of(row) for row in rows}
 
     def published_epochs(self) -> dict[str, int]:
         """The epoch in which each node changed last."""
@@ -275,11 +295,12 @@ class Catalog:
             readers = [world.views[r].name for r in world.views_graph().readers(key) if r not in with_views]
             if readers:
                 raise DependencyError(
-                    f"table {world.display_name(key)!r} cannot be dropped: {_listed(readers)} {_read(readers)} it. "
+                    f"table {world.display_name(key)!r} cannot be dropped: "
+                    f"{listed(readers)} {read_or_reads(readers)} it. "
                     f"Drop the {'view' if len(readers) == 1 else 'views'} first, or use DROP TABLE .. CASCADE."
                 )
             if with_views:
-                _drop_views(connection, with_views)
+                drop_views(connection, with_views)
             connection.execute(delete(t.tables).where(t.tables.c.key == key))
             connection.execute(delete(t.intents).where(t.intents.c.source == key))
             connection.execute(delete(t.watermarks).where(t.watermarks.c.relation == key))
@@ -301,10 +322,9 @@ class Catalog:
             connection.execute(update(t.views).where(t.views.c.key == key).values(**values))
 
     def leased(self) -> set[str]:
-        """The nodes that somebody is working on."""
+        """The nodes that somebody is refreshing."""
         with self.transaction(writes=False) as connection:
-            rows = connection.execute(select(t.leases.c.node).where(t.leases.c.expires_at > datetime.now(timezone.utc)))
-            return set(rows.scalars())
+            return being_refreshed(connection, now())
 
     def set_state(self, key: str, state: ViewState, suspended_because: str | None = None) -> None:
         """``suspended_because``: what went wrong, where it is not a person who suspends the view."""
@@ -346,7 +366,7 @@ class Catalog:
     def drop_views(self, keys: Iterable[str], fence: Fence | None = None) -> None:
         with self.transaction(writes=True) as connection:
             check_fence(connection, fence)
-            _drop_views(connection, list(keys))
+            drop_views(connection, list(keys))
 
     # -- epochs -------------------------------------------------------------------------------------------------------
 
@@ -375,13 +395,6 @@ class Catalog:
     def _tell(self, alerts: Iterable[Alert]) -> None:
         for alert in alerts:
             self.alerted(alert)
-
-
-def _drop_views(connection: Connection, keys: Collection[str]) -> None:
-    connection.execute(delete(t.views).where(t.views.c.key.in_(keys)))
-    connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(keys)))
-    connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(keys)))
-    drop_unused_nodes(connection)
 
 
 def read_world(connection: Connection) -> World:
@@ -413,7 +426,7 @@ def read_world(connection: Connection) -> World:
             policy=Policy.recorded(row["policy"]), reads=tuple(row["reads"]), nodes=tuple(members[row["key"]]),
             reason_code=Reason.recorded(row["reason_code"]) if row["reason_code"] else None, reason=row["reason"],
             created_at=row["created_at"], options=Options(**(row["options"] or {})),
-            scheduled_at=row["scheduled_at"],
+            scheduled_at=row["scheduled_at"], written=row["written"],
         )
         for row in connection.execute(select(t.views).order_by(t.views.c.created_at)).mappings()
     }  # fmt: skip
@@ -436,6 +449,7 @@ def read_world(connection: Connection) -> World:
         settings=settings,
         watermarks=watermarks,
         states=read_states(connection),
+        **read_models(connection),
         **read_intents(connection),
     )
 
@@ -470,10 +484,12 @@ def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
     return {row["source"]: Identity(row["table_id"], row["fingerprint"]) for row in rows if row["table_id"]}
 
 
-def _history(row: object) -> HistoryRecord:
+def history_of(row: object) -> HistoryRecord:
     fields = dict(row)  # type: ignore[call-overload]
     fields.pop("id")
     fields["started_at"] = utc(fields["started_at"])
+    fields["times"] = fields["times"] or 1
+    fields["since"] = fields["since"] and utc(fields["since"])
     return HistoryRecord(**{**fields, **_words(fields)})
 
 
@@ -481,11 +497,3 @@ def _words(row: Mapping[str, Any]) -> dict[str, Word | None]:
     """What a row says in words that may be those of another version."""
     kinds: dict[str, type[Word]] = {"status": Status, "action": Action, "strategy": Strategy, "reason": Reason}
     return {name: None if row[name] is None else kind.recorded(row[name]) for name, kind in kinds.items()}
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in names)
-
-
-def _read(names: list[str]) -> str:
-    return "reads" if len(names) == 1 else "read"

@@ -21,6 +21,8 @@ _WRITE_LOCK = 7_361_120
 """The advisory lock of writers: any number that other programs on the same database do not use."""
 
 
+PATIENCE = 30_000
+"""Milliseconds that a transaction waits for those of others, where the database is a file."""
 _BEFORE_HOST, _IN_QUERY = re.compile(r"(//[^:/@]*:)([^/]*)@"), re.compile(r"([?&](?:ssl)?password=)([^&]*)")
 """Where the URL of a server has what is nobody's business."""
 
@@ -121,7 +123,7 @@ def _configure_sqlite(engine: Engine) -> None:
     def connected(connection: Any, record: Any) -> None:
         # SQLAlchemy is to say when a transaction begins, not the driver: a writer takes the write lock at once.
         connection.isolation_level = None
-        for pragma in ("busy_timeout = 30000", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        for pragma in (f"busy_timeout = {PATIENCE}", "journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")

@@ -52,6 +52,8 @@ class NodeDetails:
     """Those that the view was made under, as far as they are not the usual ones."""
     seal: str | None = None
     """Of a view's own node: of what and by whom the view was planned. See ``engine.planning``."""
+    key: str | None = None
+    """Of a read model: the column that tells its rows apart. When a row was written stands in ``updated_at``."""
     other: Mapping[str, Any] = field(default_factory=dict)
     """What is known to another version only."""
 
@@ -65,7 +67,7 @@ class NodeDetails:
         """What is kept; a node that is recomputed has a reason, and one that is maintained has the rest."""
         either = _MAINTAINED if self.incremental else _RECOMPUTED
         said = {name: getattr(self, name) for name in (*_ALWAYS, *either)}
-        said |= {name: getattr(self, name) for name in ("renamed", "settings", "seal") if getattr(self, name)}
+        said |= {name: getattr(self, name) for name in ("renamed", "settings", "seal", "key") if getattr(self, name)}
         said |= {"placement": asdict(self.placement)} if self.placement != ANYWHERE else {}
         return {**said, **self.other}
 

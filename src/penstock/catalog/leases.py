@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -27,9 +27,10 @@ from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now
 from penstock.catalog.publishing import check_fence
 from penstock.catalog.records import Fence
+from penstock.catalog.tables import utc
+from penstock.catalog.working import TERM, is_dead, is_over, owners, take_away
 from penstock.errors import BusyError, PenstockError, WarehouseError, without_values
 
-_TERM = timedelta(seconds=60)
 _HEARTBEAT = 15.0
 _RETRY = 1.0
 """Seconds until a heartbeat that failed is tried again."""
@@ -63,7 +64,7 @@ class Leases:
 
     ``with Leases(catalog, nodes) as held`` takes a lease on each node that nobody holds; ``held`` are the others. With
     ``patience`` it takes all of them or waits. Without ``expired``, a lease is taken over only from an owner that is
-    known to be dead, not from one whose time has run out.
+    known to be dead, not from one whose time has run out. ``began``: when the refresh began that they are for.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Leases:
         patience: Patience | None = None,
         *,
         expired: bool = True,
+        began: datetime | None = None,
         then: Callable[[Connection, Fence], None] | None = None,
     ):
         """``then`` is called in the transaction that takes all of them."""
@@ -82,6 +84,7 @@ class Leases:
         self._expired = expired
         self._then = then
         self._given_back = False
+        self._began = began
         self._owner = uuid.uuid4().hex
         self._host, self._pid = identity()
         self._taken: set[str] = set()
@@ -113,10 +116,15 @@ class Leases:
             raise
 
     def __enter__(self) -> set[str]:
-        held = self._take()
-        if held and self._patience is not None:
-            self._wait(self._patience, held)
-            held = {}
+        owners.add(self._owner)
+        try:
+            held = self._take()
+            if held and self._patience is not None:
+                self._wait(self._patience, held)
+                held = {}
+        except BaseException:
+            owners.discard(self._owner)
+            raise
         self._thread = threading.Thread(target=self._prolong, name="penstock-leases", daemon=True)
         self._thread.start()
         _callers.set(_callers.get() | {self._owner})
@@ -136,47 +144,37 @@ class Leases:
             _log.warning(
                 "the leases of this process could not be given back, and will run out: %s", without_values(problem)
             )
+        finally:
+            owners.discard(self._owner)
 
     # -- taking -------------------------------------------------------------------------------------------------------
 
     def _take(self) -> dict[str, RowMapping]:
         """Take what is free, in one transaction; with patience all or nothing. Gives what others hold."""
         with self._catalog.transaction(writes=True) as connection:
-            held = self._held(connection)
+            known = connection.execute(select(t.leases)).mappings().all()
+            take_away(connection, [lease for lease in known if is_dead(lease)])
+            wanted = {lease["node"]: lease for lease in known if lease["node"] in set(self._nodes)}
+            held = {node: lease for node, lease in wanted.items() if self._is_held(lease)}
             free = [node for node in self._nodes if node not in held]
             if held and self._patience is not None:
                 return held
-            connection.execute(delete(t.leases).where(t.leases.c.node.in_(free)))
-            mine = {"owner": self._owner, "host": self._host, "pid": self._pid, "expires_at": now() + _TERM}
-            if free:
-                connection.execute(insert(t.leases), [{"node": node, **mine} for node in free])
+            self._take_over(connection, free, [wanted[node] for node in free if node in wanted])
             if self._then is not None and not held:
                 self._then(connection, Fence(self._owner, frozenset(free)))
         self._taken = set(free)
         return held
 
-    def _held(self, connection: Connection) -> dict[str, RowMapping]:
-        rows = connection.execute(select(t.leases).where(t.leases.c.node.in_(self._nodes))).mappings()
-        return {row["node"]: row for row in rows if self._is_held(row)}
+    def _take_over(self, connection: Connection, free: list[str], before: list[RowMapping]) -> None:
+        """What another host has not been heard of for too long failed there; one of this host tells that itself."""
+        take_away(connection, [lease for lease in before if not is_dead(lease) and is_over(lease, now())])
+        connection.execute(delete(t.leases).where(t.leases.c.node.in_(free)))
+        mine = {"owner": self._owner, "host": self._host, "pid": self._pid, "expires_at": now() + TERM}
+        if free:
+            connection.execute(insert(t.leases), [{"node": node, "began": self._began, **mine} for node in free])
 
-    def _is_held(self, row: RowMapping) -> bool:
-        if not self._alive(row["host"], row["pid"]):
-            return False
-        expires = row["expires_at"]
-        expires = expires if expires.tzinfo else expires.replace(tzinfo=timezone.utc)
-        return not self._expired or bool(expires > now())
-
-    def _alive(self, host: str, pid: int) -> bool:
-        """Whether the owner still runs. Of another host nothing is known until the lease expires."""
-        if host != self._host:
-            return True
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
+    def _is_held(self, lease: RowMapping) -> bool:
+        return not is_dead(lease) and (not self._expired or utc(lease["expires_at"]) > now())
 
     def _wait(self, patience: Patience, held: dict[str, RowMapping]) -> None:
         until = time.monotonic() + patience.longest.total_seconds()
@@ -211,7 +209,7 @@ class Leases:
             try:
                 with self._catalog.transaction(writes=True) as connection:
                     mine = update(t.leases).where(t.leases.c.owner == self._owner)
-                    connection.execute(mine.values(expires_at=now() + _TERM))
+                    connection.execute(mine.values(expires_at=now() + TERM))
                 pause = _HEARTBEAT
             except (WarehouseError, SQLAlchemyError) as problem:
                 told = without_values(problem)

@@ -33,9 +33,19 @@ MIGRATIONS: dict[int, list[str]] = {
         "failed_on JSON)",
     ],
     6: [
+        "ALTER TABLE views ADD COLUMN written TEXT",
+        "CREATE TABLE plain_views (key VARCHAR(255) NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, "
+        "query TEXT NOT NULL, columns JSON NOT NULL, comment TEXT, settings JSON NOT NULL, "
+        "created_at TIMESTAMPTZ NOT NULL)",
+        "CREATE TABLE read_models (key VARCHAR(255) NOT NULL PRIMARY KEY REFERENCES views (key) ON DELETE CASCADE, "
+        "entity VARCHAR(255) NOT NULL, plain_view VARCHAR(255) NOT NULL, details JSON NOT NULL)",
         "ALTER TABLE tables ADD COLUMN published INTEGER",
         "CREATE TABLE intents (source VARCHAR(255) NOT NULL PRIMARY KEY, run VARCHAR(40) NOT NULL, "
         "base INTEGER NOT NULL, owner VARCHAR(80) NOT NULL, created_at TIMESTAMPTZ NOT NULL)",
+        "ALTER TABLE leases ADD COLUMN began TIMESTAMPTZ",
+        "ALTER TABLE history ADD COLUMN times INTEGER",
+        "ALTER TABLE history ADD COLUMN since TIMESTAMPTZ",
+        "ALTER TABLE history ADD COLUMN longest FLOAT",
     ],
 }
 """What each version asks of a catalog of the version before it."""

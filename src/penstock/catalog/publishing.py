@@ -6,7 +6,7 @@ that can be seen never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 
 from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, settle
+from penstock.catalog.folding import folded
 from penstock.catalog.intents import publish_tables
 from penstock.catalog.records import (
     Definition,
@@ -23,12 +24,14 @@ from penstock.catalog.records import (
     Identity,
     Mark,
     NodeRecord,
+    PlainView,
     Publication,
+    ReadModel,
     Seen,
     ViewRecord,
 )
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
-from penstock.vocabulary import When
+from penstock.vocabulary import Reason, When
 
 
 def publish(connection: Connection, publication: Publication, fence: Fence | None) -> tuple[int, list[Alert]]:
@@ -91,7 +94,11 @@ def remember(connection: Connection, history: Iterable[HistoryRecord]) -> list[A
     done = list(history)
     if not done:
         return []
-    connection.execute(insert(t.history), [vars(record) for record in done])
+    connection.execute(insert(t.history), [vars(record) for record in folded(connection, done)])
+    own = [(r.view, r.started_at) for r in done if r.reason != Reason.HELD_BY_ANOTHER]
+    for started in {started for _, started in own}:  # what is written down goes on no longer, also if we die here
+        leased = (t.leases.c.node.in_([view for view, at in own if at == started]), t.leases.c.began <= started)
+        connection.execute(update(t.leases).where(*leased).values(began=None))
     return settle(connection, done, datetime.now(timezone.utc))
 
 
@@ -194,6 +201,30 @@ def _put(connection: Connection, definition: Definition) -> None:
         connection.execute(insert(t.views).values(key=view.key, **_values(view)))
     for position, name in enumerate(view.nodes):
         connection.execute(insert(t.view_nodes).values(view=view.key, position=position, node=name))
+    if definition.model is not None:
+        _put_model(connection, *definition.model)
+
+
+def _put_model(connection: Connection, model: ReadModel, shown: PlainView) -> None:
+    """A read model, and the plain view of its query."""
+    put_plain(connection, shown, or_replace=_is_of(connection, model))
+    connection.execute(delete(t.read_models).where(t.read_models.c.key == model.key))
+    values = {"entity": model.entity, "plain_view": model.plain_view, "details": model.details()}
+    connection.execute(insert(t.read_models).values(key=model.key, **values))
+
+
+def _is_of(connection: Connection, model: ReadModel) -> bool:
+    known = select(t.read_models.c.plain_view).where(t.read_models.c.key == model.key)
+    return connection.execute(known).scalar() == model.plain_view
+
+
+def put_plain(connection: Connection, view: PlainView, *, or_replace: bool) -> None:
+    """Add a plain view, or put it in the place of the one that has its name."""
+    if or_replace:
+        connection.execute(delete(t.plain_views).where(t.plain_views.c.key == view.key))
+    claim_name(connection, view.key, view.name)
+    values = {**vars(view), "columns": [list(c) for c in view.columns], "settings": dict(view.settings)}
+    connection.execute(insert(t.plain_views).values(**values))
 
 
 def _say_emptied(connection: Connection, epoch: int, definition: Definition, publication: Publication) -> None:
@@ -204,11 +235,15 @@ def _say_emptied(connection: Connection, epoch: int, definition: Definition, pub
 
 
 def claim_name(connection: Connection, key: str, name: str) -> None:
-    for table, kind in ((t.tables, "table"), (t.views, "materialized view")):
+    for table, kind in ((t.tables, "table"), (t.views, "materialized view"), (t.plain_views, "view")):
         if connection.execute(select(table.c.key).where(table.c.key == key)).scalar() is not None:
             raise AlreadyExistsError(
                 f"the name {name!r} is taken by a {kind}. Choose another name"
-                + (", or use CREATE OR REPLACE or IF NOT EXISTS." if table is t.views else ", or use IF NOT EXISTS.")
+                + (
+                    ", or use CREATE OR REPLACE or IF NOT EXISTS."
+                    if table is not t.tables
+                    else ", or use IF NOT EXISTS."
+                )
             )
 
 
@@ -218,6 +253,7 @@ def _values(view: ViewRecord) -> dict[str, object]:
         "properties": dict(view.properties), "refresh": view.refresh, "policy": view.policy,
         "reads": list(view.reads), "reason_code": view.reason_code, "reason": view.reason,
         "created_at": view.created_at, "options": asdict(view.options), "scheduled_at": view.scheduled_at,
+        "written": view.written,
     }  # fmt: skip
 
 
@@ -259,3 +295,22 @@ def drop_unused_nodes(connection: Connection) -> None:
     connection.execute(delete(t.node_versions).where(t.node_versions.c.node.not_in(nodes)))
     relation = t.watermarks.c.relation
     connection.execute(delete(t.watermarks).where(relation.not_in(nodes), relation.not_in(tables)))
+
+
+def drop_views(connection: Connection, keys: Collection[str]) -> None:
+    models = select(t.read_models.c.plain_view).where(t.read_models.c.key.in_(keys))
+    shown = list(connection.execute(models).scalars())
+    connection.execute(delete(t.plain_views).where(t.plain_views.c.key.in_(shown)))
+    connection.execute(delete(t.read_models).where(t.read_models.c.key.in_(keys)))
+    connection.execute(delete(t.views).where(t.views.c.key.in_(keys)))
+    connection.execute(delete(t.nodes).where(t.nodes.c.name.in_(keys)))
+    connection.execute(delete(t.alerts).where(t.alerts.c.view.in_(keys)))
+    drop_unused_nodes(connection)
+
+
+def listed(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def read_or_reads(names: list[str]) -> str:
+    return "reads" if len(names) == 1 else "read"

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.models import PlainView, ReadModel
 from penstock.catalog.states import ViewState
 from penstock.errors import AlreadyExistsError, NotFoundError, NotSupportedError, nearest
 from penstock.graph import Dag
@@ -127,6 +128,8 @@ class ViewRecord:
     options: Options = USUAL
     scheduled_at: datetime | None = None
     """When the time of its refreshes was last changed, if it was."""
+    written: str | None = None
+    """The query as the user wrote it, where that names plain views: in ``query`` they are written out."""
 
     @property
     def incremental(self) -> bool:
@@ -173,6 +176,12 @@ class HistoryRecord:
     error: str | None = None
     details: Mapping[str, Any] | None = None
     """Spark jobs, seconds by phase, bytes, and the estimates that the action was chosen by."""
+    times: int = 1
+    """How many refreshes it stands for, which followed each other and came to the same: nothing."""
+    since: datetime | None = None
+    """When the first of several began; ``started_at`` is when the last one did."""
+    longest: float | None = None
+    """Of several: the most seconds from when one began until the next was through."""
 
 
 class PastWork(NamedTuple):
@@ -195,6 +204,9 @@ class Refreshing:
     rows_inserted: int
     rows_deleted: int
     started_at: datetime
+    times: int = 1
+    since: datetime | None = None
+    longest: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +238,9 @@ class World:
     """Of tables and views, where they are known."""
     states: Mapping[str, ViewState] = field(default_factory=dict)
     """Of views that are not simply ACTIVE."""
+    plain: Mapping[str, PlainView] = field(default_factory=dict)
+    models: Mapping[str, ReadModel] = field(default_factory=dict)
+    """By the key of the view that is maintained."""
     intents: Mapping[str, Intent] = field(default_factory=dict)
     """Tables that are being written by a transaction which is not published yet."""
     published: Mapping[str, int] = field(default_factory=dict)
@@ -310,7 +325,11 @@ class World:
                 f"there is no {name!r}: rows come late for view {view.name!r} in several tables. "
                 f"Read {' or '.join(several)}."
             )
-        names = sorted([t.name for t in self.tables.values()] + [v.name for v in self.views.values()])
+        if key in self.plain:
+            raise NotSupportedError(
+                f"{name!r} is a plain view: it is a query with a name, which has no rows of its own. Use what it reads."
+            )
+        names = sorted(one.name for kind in (self.tables, self.views, self.plain) for one in kind.values())
         raise NotFoundError(f"there is no table or view {name!r}. {nearest(name, names)}")
 
     def view_key(self, name: str) -> str:
@@ -321,6 +340,10 @@ class World:
             raise NotFoundError(
                 f"{name!r} is a table, not a materialized view. SHOW MATERIALIZED VIEWS lists the views; "
                 "a table needs no refresh, and goes with DROP TABLE."
+            )
+        if key in self.plain:
+            raise NotFoundError(
+                f"{name!r} is a plain view, not a materialized view: it needs no refresh. It goes with DROP VIEW."
             )
         if key not in self.views:
             names = [view.name for view in self.views.values()]
@@ -340,7 +363,7 @@ class World:
         raise NotFoundError.of_path(name)
 
     def display_name(self, key: str) -> str:
-        record = self.tables.get(key) or self.views.get(key)
+        record = self.tables.get(key) or self.views.get(key) or self.plain.get(key)
         return record.name if record else key
 
 
@@ -377,6 +400,8 @@ class Definition:
     nodes: tuple[NodeRecord, ...]
     replaces: bool = False
     """Whether it takes the place of a view of that name."""
+    model: tuple[ReadModel, PlainView] | None = None
+    """Of a read model: what it is, and the plain view that comes with it."""
 
 
 @dataclass(frozen=True)

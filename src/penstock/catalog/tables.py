@@ -68,6 +68,26 @@ views = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("options", JSON),
     Column("scheduled_at", DateTime(timezone=True)),
+    Column("written", Text),
+)  # fmt: skip
+
+plain_views = Table(
+    "plain_views", metadata,
+    Column("key", String(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("columns", JSON, nullable=False),
+    Column("comment", Text),
+    Column("settings", JSON, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)  # fmt: skip
+
+read_models = Table(
+    "read_models", metadata,
+    Column("key", String(255), ForeignKey("views.key", ondelete="CASCADE"), primary_key=True),
+    Column("entity", String(255), nullable=False),
+    Column("plain_view", String(255), nullable=False),
+    Column("details", JSON, nullable=False),
 )  # fmt: skip
 
 nodes = Table(
@@ -153,6 +173,9 @@ history = Table(
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("error", Text),
     Column("details", JSON),
+    Column("times", Integer),
+    Column("since", DateTime(timezone=True)),
+    Column("longest", Float),
 )  # fmt: skip
 
 alerts = Table(
@@ -191,6 +214,7 @@ leases = Table(
     Column("host", String(255), nullable=False),
     Column("pid", Integer, nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False),
+    Column("began", DateTime(timezone=True)),
 )  # fmt: skip
 
 

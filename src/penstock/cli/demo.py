@@ -21,6 +21,7 @@ from rich.text import Text
 from penstock.bench import bars
 from penstock.cli import trades
 from penstock.cli.candles import Bar, draw
+from penstock.cli.demo_models import POSTS, ModelsDemo
 from penstock.cli.output import out, print_table
 from penstock.cli.refresh import report_table
 from penstock.cli.warehouse import Place, opened
@@ -43,22 +44,29 @@ After each batch two things are timed; both ran once before, to warm up.
 
 
 def demo(
+    what: Annotated[str, typer.Argument(metavar="[bars|read-models]", help="What to show.")] = "bars",
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=1_000, help="Trades to begin with.")] = 300_000,
     batches: Annotated[int, typer.Option("--batches", metavar="N", min=1, help="Batches of new trades.")] = 5,
     keep: Annotated[
         str | None, typer.Option("--keep", metavar="PATH", help="Make the warehouse here and keep it.")
     ] = None,
 ) -> None:
-    """Watch views over views being kept fresh: bars of trades."""
+    """Watch views over views being kept fresh: bars of trades, or documents made of documents (read-models)."""
+    if what not in ("bars", "read-models"):
+        raise WarehouseError(f"there is no demo {what!r}. Choose bars or read-models.")
     if keep is not None and Place(keep).exists:
         raise WarehouseError(f"there is a warehouse at {keep!r} already. Choose another place for --keep.")
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-demo-", ignore_cleanup_errors=True))
         place = Place(keep or os.path.join(scratch, "warehouse"))
         database, progress = stack.enter_context(opened(place, create=True, announce=keep is not None))
-        Demo(database, progress, os.path.join(scratch, "recomputed")).run(rows, batches)
+        if what == "read-models":
+            ModelsDemo(database, progress).run(min(rows, POSTS))
+        else:
+            Demo(database, progress, os.path.join(scratch, "recomputed")).run(rows, batches)
     if keep is not None:
-        out().print(f"\nLook around: penstock -w {keep} status, graph, history, explain bars_1m, or sql.")
+        shown = "tv_feed" if what == "read-models" else "bars_1m"
+        out().print(f"\nLook around: penstock -w {keep} status, graph, history, explain {shown}, or sql.")
 
 
 @dataclass

@@ -14,6 +14,7 @@ from penstock.cli.demo import demo
 from penstock.cli.output import say_hint, say_problem
 from penstock.cli.refresh import refresh
 from penstock.cli.run import run
+from penstock.cli.serve import serve, token
 from penstock.cli.show import explain, graph, history, status
 from penstock.cli.sql import sql
 from penstock.cli.top import top
@@ -66,8 +67,24 @@ def penstock(
     context.obj = Place(warehouse or DEFAULT, catalog)
 
 
-for command in (sql, refresh, run, status, top, graph, history, explain, verify, checkpoint, restore, demo, bench):
+for command in (
+    sql,
+    refresh,
+    run,
+    serve,
+    status,
+    top,
+    graph,
+    history,
+    explain,
+    verify,
+    checkpoint,
+    restore,
+    demo,
+    bench,
+):
     app.command()(command)
+app.add_typer(token, name="token")
 
 
 def main() -> None:

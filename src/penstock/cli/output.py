@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
-from datetime import date, datetime
-from decimal import Decimal
 from typing import IO, Any
 
 from rich.console import Console
@@ -16,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.errors import PenstockError, RefreshError
+from penstock.observe.values import jsonable
 
 # A table in a file or a pipe has no edge to wrap at.
 _ENDLESS = 10_000
@@ -61,36 +59,6 @@ def say_hint(message: str) -> None:
 def print_json(document: Any) -> None:
     """One document on one line."""
     sys.stdout.write(json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def jsonable(value: Any) -> Any:
-    """The value in JSON's own types: numbers stay numbers; decimals, dates, times and what JSON lacks become strings.
-
-    >>> jsonable({"at": date(2026, 1, 2), "price": Decimal("1.50"), "ratio": math.inf, "raw": b"\\x01"})
-    {'at': '2026-01-02', 'price': '1.50', 'ratio': 'Infinity', 'raw': '01'}
-    """
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else _float_name(value)
-        case Decimal():
-            return str(value)
-        case datetime() | date():
-            return value.isoformat()
-        case bytes() | bytearray():
-            return value.hex()
-        case dict():
-            return {str(key): jsonable(item) for key, item in value.items()}
-        case list() | tuple():
-            return [jsonable(item) for item in value]
-    return str(value)
-
-
-def _float_name(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
 
 
 def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:

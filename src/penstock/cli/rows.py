@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.output import jsonable, plain_table
+from penstock.cli.output import plain_table
+from penstock.observe.values import distinct, jsonable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +56,7 @@ def fetch_here(found: Found, limit: int | None, *, json: bool) -> Page | list[di
     ]
     rows = list(zip(*values, strict=True))
     if json:
-        return [dict(zip(_distinct(found.names), row, strict=True)) for row in rows]
+        return [dict(zip(distinct(found.names), row, strict=True)) for row in rows]
     return Page(found.names, [kind in _NUMERIC for kind in kinds], rows, plain.num_rows)
 
 
@@ -88,7 +89,7 @@ def fetch_json(frame: DataFrame, limit: int | None) -> list[dict[str, Any]]:
 
     places = _by_place(frame)
     plain = places.select(*[places[i].cast(_json_type(f.dataType)) for i, f in enumerate(frame.schema)])
-    names = _distinct(frame.columns)
+    names = distinct(frame.columns)
     with spark_errors("the query failed"):
         found = (plain if limit is None else plain.limit(limit)).collect()
     return [dict(zip(names, [_unfold(value) for value in row], strict=True)) for row in found]
@@ -97,23 +98,6 @@ def fetch_json(frame: DataFrame, limit: int | None) -> list[dict[str, Any]]:
 def _by_place(frame: DataFrame) -> DataFrame:
     """The frame with its columns named by their place, so that two of one name can be told apart."""
     return frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """The names, each once.
-
-    >>> _distinct(["id", "id", "id_2"])
-    ['id', 'id_3', 'id_2']
-    """
-    taken, found = set(names), []
-    for place, name in enumerate(names):
-        number = 2
-        unique = name
-        while unique in names[:place] or (unique != name and unique in taken):
-            unique, number = f"{name}_{number}", number + 1
-        taken.add(unique)
-        found.append(unique)
-    return found
 
 
 def _json_type(kind: DataType) -> DataType:

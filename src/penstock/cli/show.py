@@ -33,7 +33,9 @@ ACTION_STYLES = {
     Action.NO_DATA: "dim",
     Action.SKIP: "magenta",
 }
-STATUS_STYLES = {Status.SUCCEEDED: "green", Status.FAILED: "bold red", Status.SKIPPED: "magenta"}
+STATUS_STYLES = {
+    Status.RUNNING: "cyan", Status.SUCCEEDED: "green", Status.FAILED: "bold red", Status.SKIPPED: "magenta",
+}  # fmt: skip
 
 NO_TABLES = (
     "The warehouse is empty. Begin with a table:\n"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from penstock import points
 from penstock.catalog import Catalog, Definition, NodeRecord, World
 from penstock.storage.view_table import delete_table
 
@@ -17,6 +18,7 @@ def claim(path: str) -> str:
     while True:
         try:
             os.mkdir(found)
+            points.reached(points.CLAIMED)
             return found
         except FileExistsError:
             found, number = f"{path}-{number}", number + 1

@@ -13,14 +13,17 @@ from dataclasses import replace
 from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import NullType, StructField, StructType
+from pyspark.sql.types import NullType, StructField, StructType, TimestampType
 
 from penstock.catalog import Definition, NodeDetails, NodeRecord, ViewRecord, World
+from penstock.engine.document_parts import model_of
 from penstock.engine.faithful import has_zoneless_windows, is_faithful
+from penstock.engine.naming import STAMP
 from penstock.engine.planning import emitted, plan_nodes, seal
 from penstock.engine.properties import delta_properties
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
+from penstock.engine.writing_out import in_definition
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
 from penstock.frames.settings import USUAL, Settings
 from penstock.frames.spark.dataframes import has_order
@@ -31,9 +34,11 @@ from penstock.plan.lateness import Lateness
 from penstock.sql import emission
 from penstock.sql.clauses import trigger_of
 from penstock.sql.event_time import times_of_windows, uses_our_windows
+from penstock.sql.json_functions import uses_json
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
+from penstock.storage.placement import SHORT_GROUPS
 from penstock.storage.reader import schema_of
 from penstock.vocabulary import Policy, Reason
 
@@ -55,6 +60,9 @@ def define(
     ``schema`` gives the columns of what the query reads, if they are not simply those that it has now; ``settings`` are
     in force.
     """
+    text = in_definition(world, statement.query, settings, statement.name)
+    if text != statement.query:
+        statement = replace(statement, query=text, written=statement.query)
     reads = read_keys(world, statement.query, statement.name)
     for key in reads:
         if key not in world.tables and key not in world.views:
@@ -73,26 +81,33 @@ def define(
             f"view {statement.name!r}: ALLOW LATENESS needs a view that is maintained incrementally, and this one is "
             f"not: {problem.construct} ({problem.code})."
         )
+    if statement.key is not None:
+        placement = replace(placement, properties=(*placement.properties, (SHORT_GROUPS, "true")))
     nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
+    if statement.key is not None:
+        nodes = (*nodes[:-1], _stamped(nodes[-1], statement.key))
     view = ViewRecord(
         key=statement.name.lower(), name=statement.name, query=statement.query,
         columns=tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
         comment=statement.comment, properties=dict(statement.properties), refresh=str(statement.trigger),
         policy=statement.policy, reads=reads, nodes=tuple(node.name for node in nodes),
         reason_code=problem.code if problem else None, reason=problem.construct if problem else None,
-        created_at=datetime.now(timezone.utc), options=statement.options,
+        created_at=datetime.now(timezone.utc), options=statement.options, written=statement.written,
     )  # fmt: skip
     own = replace(nodes[-1], details=replace(nodes[-1].details, seal=seal(view, nodes)))
-    return Definition(view, (*nodes[:-1], own), replaces=view.key in world.views)
+    model = None if statement.key is None else model_of(world, view, dict(settings.changed))
+    return Definition(view, (*nodes[:-1], own), replaces=view.key in world.views, model=model)
 
 
 def statement_of(world: World, view: ViewRecord) -> CreateView:
     """The statement that would create a view as it is."""
+    query = view.written or view.query
     return CreateView(
-        view.query, name=view.name, query=view.query, or_replace=True, if_not_exists=False,
+        query, name=view.name, query=query, or_replace=True, if_not_exists=False,
         columns=tuple((name, comment) for name, _, comment in view.columns), comment=view.comment,
         properties=tuple(view.properties.items()), trigger=trigger_of(view.refresh), policy=view.policy,
         placement=world.nodes[view.key].details.placement, options=view.options,
+        key=world.nodes[view.key].details.key,
     )  # fmt: skip
 
 
@@ -166,6 +181,12 @@ def _placed(node: NodeRecord, placement: Placement) -> NodeRecord:
     return replace(node, details=replace(node.details, placement=placement))
 
 
+def _stamped(node: NodeRecord, key: str) -> NodeRecord:
+    """The node of a read model: it has a key, and says of each row when it was written."""
+    stored = StructType.fromJson(json.loads(node.schema_json)).add(STAMP, TimestampType())
+    return replace(node, schema_json=stored.json(), details=replace(node.details, key=key))
+
+
 def relation_schema(world: World, key: str) -> StructType:
     """The columns of a table (as it is now) or of a view (as it was defined)."""
     if key in world.tables:
@@ -183,6 +204,8 @@ def analyse(spark: SparkSession, query: str, schemas: Mapping[str, StructType]) 
         return run_query(spark, query, frames, of_view=True).schema
     except QueryError:
         if spark_text(query, limits=False) == whole(query) or uses_our_windows(parse_written(query)):
+            raise
+        if uses_json(parse_written(query)):
             raise
         run_query(spark, query, frames, as_written=True)  # the user's own mistake is told in the user's own words
         raise DefinitionError(

@@ -12,10 +12,12 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import IO, Any
+from weakref import WeakSet
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext, java_gateway
@@ -27,6 +29,9 @@ from penstock.errors import SparkError
 from penstock.frames.spark.turns import Turns, turns_of
 
 JAVA_HELP = "Install it with 'sudo apt-get install openjdk-17-jre-headless' (macOS: 'brew install openjdk@17')."
+
+_ENDING = 3.0
+"""Seconds that a JVM which was killed may take to be gone."""
 
 
 def settings() -> dict[str, str]:
@@ -117,6 +122,8 @@ class Embedded:
         self._lock = threading.Lock()
         self._users = 0
         self._session: SparkSession | None = None
+        self._lost: WeakSet[SparkSession] = WeakSet()
+        """Sessions whose JVM has died."""
         self._gateway: Any = None
         self._log: IO[str] | None = None
 
@@ -124,9 +131,26 @@ class Embedded:
     def running(self) -> bool:
         return self._session is not None
 
+    def died(self, session: SparkSession) -> bool:
+        """Whether a session that does not answer has no JVM any more: it was killed, or had too little memory."""
+        with self._lock:
+            if session is not self._session:  # another one has been started since, or none
+                return session in self._lost
+            return self._ended()
+
+    def _ended(self) -> bool:
+        """Whether the JVM has ended; one that was killed in this moment closes its sockets first."""
+        if self._gateway is None:
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            self._gateway.proc.wait(timeout=_ENDING)
+        return self._gateway.proc.poll() is not None
+
     def acquire(self) -> SparkSession:
         with self._lock:
-            if self._session is not None and is_stopped(self._session):  # by hand, with ``stop``
+            if self._session is not None and is_stopped(self._session):  # by hand, with ``stop``, or it died
+                if self._ended():
+                    self._lost.add(self._session)
                 self._users = 0
                 self.stop()
             if self._session is None:
@@ -189,13 +213,14 @@ class Embedded:
         gateway, self._gateway = self._gateway, None
         if at_once and gateway is not None:
             gateway.proc.kill()
-        with suppress(Py4JError, OSError):  # a JVM that died has nothing to stop
-            if session is not None:
-                session.stop()
+        if session is not None:
+            _stop(session)
+        with suppress(Py4JError, OSError):  # a JVM that died has nothing to shut down
             if gateway is not None:
                 gateway.shutdown()
         if gateway is not None:
-            gateway.proc.stdin.close()
+            with suppress(OSError):
+                gateway.proc.stdin.close()
             try:
                 gateway.proc.wait(timeout=10)
             except subprocess.TimeoutExpired:
@@ -207,6 +232,17 @@ class Embedded:
         if self._log is not None:
             self._log.close()
             self._log = None
+
+
+def _stop(session: SparkSession) -> None:
+    """Stop a session. Of one whose JVM has died, PySpark keeps what it stumbles over when the next is to start."""
+    with suppress(Py4JError, OSError, AssertionError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # which says of a JVM that died that it died
+        session.stop()
+    kept: Any = SparkSession
+    kept._instantiatedSession = kept._activeSession = None
+    context: Any = SparkContext
+    context._active_spark_context = None
 
 
 def is_stopped(session: SparkSession) -> bool:

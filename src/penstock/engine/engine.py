@@ -16,8 +16,10 @@ from penstock.engine.committing import Committing
 from penstock.engine.consistency import hold_back, not_due, together
 from penstock.engine.events import Telling
 from penstock.engine.immediate import immediate_nodes, standing, with_followers
-from penstock.engine.outcomes import note_outcomes
+from penstock.engine.outcomes import note_outcomes, versions_of
 from penstock.engine.past import Past
+from penstock.engine.plain_views import PlainViews
+from penstock.engine.read_models import ReadModels
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.session import Spark
@@ -52,8 +54,10 @@ class Engine:
         self.committing = Committing(self._work)
         self.views = Views(self._work, self.committing, self.refresh)
         self.past = Past(self._work, self.refresh)
+        self.plain = PlainViews(self._work, self.views)
+        self.models = ReadModels(self._work, self.views)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
-        self.refreshing = self._work.refreshing
+        self.refreshing, self.worked = self._work.refreshing, self._work.worked
         self._said: set[str] = set()
         """Views of which was said that they have other settings than the session."""
 
@@ -91,7 +95,7 @@ class Engine:
         until = time.monotonic() + wait.total_seconds()
         while True:
             try:
-                report, world = attempts(
+                report, world, read = attempts(
                     lambda also: self._refreshed(wanted, full, replayed, until, also, leave, due), "the views"
                 )
                 break
@@ -100,7 +104,7 @@ class Engine:
                 points.reached(points.WAIT)
                 time.sleep(_LOOK_AGAIN)
         self._say_settings(report.values())
-        note_outcomes(self._work.catalog, world, report.values())
+        note_outcomes(self._work.catalog, world, report.values(), read)
         self._work.vacuum_if_due(world)
         if report.failed:
             raise _failure(report)
@@ -115,8 +119,10 @@ class Engine:
         also: Collection[str],
         leave: Collection[str],
         due: Mapping[str, str] | None,
-    ) -> tuple[Report, World]:
-        """One attempt; ``Outdated`` if definitions changed between a first look and having the leases.
+    ) -> tuple[Report, World, dict[str, int | None]]:
+        """One attempt; gives what was done, the catalog of then, and the versions of the tables that were read.
+
+        ``Outdated`` if definitions changed between a first look and having the leases.
 
         ``_Held`` if another process has some of them and there is time to wait for it.
         """
@@ -129,7 +135,7 @@ class Engine:
         if replayed:
             moving -= {node for key in scope for node in world.views[key].nodes}
         nodes = [node for node in dict.fromkeys([*with_upstream(world, scope), *also]) if node not in moving]
-        leases = Leases(self._work.catalog, nodes)
+        leases = Leases(self._work.catalog, nodes, began=started)
         with leases as held:
             if held and time.monotonic() < until:
                 raise _Held
@@ -177,7 +183,7 @@ class Engine:
                 history = [recorded(r, current, started, due) for r in reports]
                 published = self._publish(result, reports, history, current, leases.fence)
                 told.ended(published.values(), published.epoch, result.publication, claimed.world(amended))
-                return published, current
+                return published, current, versions_of(sources)
 
     def _seal(self, world: World, sealed: Mapping[str, str], fence: Fence) -> None:
         """Keep that views are planned as another Penstock has planned them, so that the next process need not look."""

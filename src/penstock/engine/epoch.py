@@ -9,16 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime, timezone
 from functools import partial
 
 from pyspark.sql import DataFrame
 
 from penstock.catalog import Catalog, Frontier, Identity, NodeRecord, World
+from penstock.engine import stamps
 from penstock.engine.decision import Decision
 from penstock.engine.event_time import Watermarks
 from penstock.engine.faults import fault_of
 from penstock.engine.jobs import counting_jobs
-from penstock.engine.missing import lost, missing_file
+from penstock.engine.missing import lost, lost_itself, missing_file
 from penstock.engine.planning import emitted_by
 from penstock.engine.relations import run_query
 from penstock.engine.report import ViewReport
@@ -36,14 +38,14 @@ from penstock.frames.names import LOCATED
 from penstock.frames.settings import USUAL, Own, Settings, own, under
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.problems import SPARK_PROBLEMS, clean_message
+from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS, clean_message, is_lost, jvm_lost
 from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.dialect import quoted
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
-from penstock.storage.delta_log import HistoryGone, Snapshot, is_latest, is_table, snapshot_of
+from penstock.storage.delta_log import Snapshot, is_latest, is_table, snapshot_of
 from penstock.storage.patch import places_in
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import read_snapshot
@@ -70,6 +72,8 @@ class Epoch:
         self._world = world
         self._check = check
         self._run = Run.begun().name
+        self._moment = datetime.now(timezone.utc)
+        self._worked: Callable[[ViewReport], None] = lambda report: None
         self._keeper = Keeper(spark)
         self._inputs_or_none: Inputs | None = None
         self._relations: dict[str, Relation] = dict(sources)
@@ -77,11 +81,18 @@ class Epoch:
         self._watermarks = Watermarks(spark, world)
         self._decision = Decision(catalog, world, self._relations, self._watermarks)
 
-    def run(self, request: Request, told: Callable[[str], None], working: Callable[[str], None]) -> Result:
+    def run(
+        self,
+        request: Request,
+        told: Callable[[str], None],
+        working: Callable[[str], None],
+        worked: Callable[[ViewReport], None],
+    ) -> Result:
         """Maintain the requested nodes. Their tables are written; nothing is visible until the result is published.
 
-        ``working`` hears of each node that there is something to do for.
+        ``working`` hears of each node that there is something to do for, ``worked`` when it is through.
         """
+        self._worked = worked
         self._relate(request)
         result = Result()
         wanted = set(request.nodes)
@@ -94,6 +105,8 @@ class Epoch:
 
         try:
             in_order(graph, begin, self._spark.in_thread)
+        except LOST_PROBLEMS as problem:  # a lane could not begin
+            raise jvm_lost("nothing was refreshed") from problem
         finally:
             self._keeper.release()
         result.reports = {name: result.reports[name] for name in request.nodes}
@@ -164,6 +177,7 @@ class Epoch:
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]
         result.reports[step.node.name] = _measured(report, clock, jobs())
+        self._worked(report)
 
     def _prepared(self, name: str, request: Request) -> Step | ViewReport:
         """The step to take, or the report of a node that is not to be touched in this epoch."""
@@ -243,8 +257,13 @@ class Epoch:
 
     def _explained(self, problem: Exception, node: NodeRecord) -> PenstockError:
         """The problem in words; a file that is gone is told with the table or view that it belongs to."""
-        file = None if isinstance(problem, PenstockError) else missing_file(problem)
+        told = isinstance(problem, PenstockError) and not isinstance(problem, SourceError)
+        file = None if told else missing_file(problem) or str(problem)
         if file is None:
+            return _as_error(problem)
+        if isinstance(problem, SourceError) and repr(node.path) in file:
+            return lost_itself(self._world.owners(node.name)[0].name, problem)
+        if missing_file(problem) is None:
             return _as_error(problem)
         paths = {read: self._relations[read].path.rstrip("/") + "/" for read in node.inputs}
         for read, path in paths.items():
@@ -334,8 +353,9 @@ class Epoch:
         known = located is not None and base.version == published.version
         places = places_in(published, located) if known else None
         change = change.only([name for name in change.columns if name not in LOCATED])
+        rows, keys = stamps.of_change(step.node, change, keys, self._moment)
         table_change = TableChange(
-            rows=change, inserted=step.inserted, deleted=step.deleted, keys=keys, local=change.rows(), places=places
+            rows=rows, inserted=step.inserted, deleted=step.deleted, keys=keys, local=rows.rows(), places=places
         )
         step.applied = apply_change(
             self._spark, base, table_change, node=step.node.name, run=self._run_on(step.node),
@@ -368,6 +388,7 @@ class Epoch:
         self._check()
         base, shape = self._base(step.node), Shape.of(step.node.schema_json, step.node.details.placement)
         keys = step.maintained.keys if step.maintained is not None else None
+        rows = stamps.of_table(step.node, rows, self._spark, base if shape.is_of(base) else None, self._moment)
         step.applied = replace_all(
             base, rows, keys, node=step.node.name, run=self._run_on(step.node),
             shape=None if shape.is_of(base) else shape,
@@ -452,11 +473,10 @@ class Epoch:
 
 
 def _as_error(problem: Exception) -> PenstockError:
-    match problem:
-        case PenstockError():
-            return problem
-        case HistoryGone():
-            return PenstockError(str(problem))
+    if isinstance(problem, PenstockError):
+        return problem
+    if is_lost(problem):
+        return jvm_lost("it was not refreshed")
     if isinstance(problem, SPARK_PROBLEMS):
         return QueryError(clean_message(problem, {}))
     told = PenstockError(f"{type(problem).__name__}: {problem}")

@@ -47,6 +47,19 @@ class Ended:
         return f"the end of a refresh of {self.began.view!r}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Worked:
+    """One node of an epoch is through. Nothing of it is published yet."""
+
+    views: tuple[str, ...]
+    """The names of the views that it belongs to."""
+    report: ViewReport
+    """Of the node."""
+
+    def __str__(self) -> str:
+        return f"the work on {self.report.name!r}"
+
+
 Listeners = Callbacks[Began | Ended]
 
 

@@ -25,7 +25,7 @@ from penstock.errors import (
     SparkError,
     WarehouseError,
 )
-from penstock.vocabulary import Fault
+from penstock.vocabulary import Fault, State
 
 _SYSTEMS = (WarehouseError, BusyError, ConflictError, LeaseLostError, SparkError, OSError)
 _SCHEMAS = (SourceError, DefinitionError, NotFoundError, DependencyError)
@@ -66,6 +66,15 @@ def wait_after(errors: int, jitter: Callable[[], float] = random.random) -> time
     """
     wait = min(_FIRST_WAIT * 2 ** min(errors - 1, 20), _LONGEST_WAIT)
     return wait * (1 + _JITTER * jitter())
+
+
+def state_of(state: ViewState, *, filled: bool) -> State:
+    """How a view stands, in one word."""
+    if state.suspended:
+        return State.SUSPENDED
+    if state.errors:
+        return State.ERROR
+    return State.ACTIVE if filled else State.INITIALIZING
 
 
 def after_success(state: ViewState) -> ViewState:

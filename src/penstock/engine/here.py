@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from penstock.catalog import World
 from penstock.engine.reading import Keys, Reading
-from penstock.engine.relations import known
+from penstock.engine.relations import known, shown_columns
 from penstock.errors import PenstockError
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame
@@ -107,7 +107,7 @@ def _newest(seen: Reading, key: str) -> Snapshot | None:
 
 def _columns(world: World, key: str, snapshot: Snapshot) -> tuple[str, ...]:
     if key in world.views:
-        return tuple(name for name, _, _ in world.views[key].columns)
+        return tuple(shown_columns(world, world.views[key]))
     return tuple(schema_of(snapshot).names)
 
 

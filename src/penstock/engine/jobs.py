@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
@@ -41,14 +41,26 @@ class _Tally:
     def count(self) -> int | None:
         if self._session is None:
             return 0
-        return self._jobs(self._session) - self._before if self._group else None
+        try:
+            return self._jobs(self._session) - self._before if self._group else None
+        except _lost():
+            return None
 
     def end(self) -> None:
-        if self._group and self._session is not None:
+        if not self._group or self._session is None:
+            return
+        with suppress(*_lost()):
             self._session.sparkContext.setLocalProperty(_GROUP, self._given)  # type: ignore[arg-type]  # None: no group
 
     def _jobs(self, session: SparkSession) -> int:
         return len(session.sparkContext.statusTracker().getJobIdsForGroup(self._group))
+
+
+def _lost() -> tuple[type[Exception], ...]:
+    """What a session raises whose JVM has ended."""
+    from penstock.frames.spark.problems import LOST_PROBLEMS  # late: who counts no jobs needs no Spark
+
+    return LOST_PROBLEMS
 
 
 _open: ContextVar[_Tally | None] = ContextVar("jobs", default=None)

@@ -46,3 +46,11 @@ def lost(kind: str, name: str, problem: BaseException) -> PenstockError:
     else:
         step = f"Put it back from a backup, or bring the table to a version that is whole: RESTORE TABLE {name} .."
     return SourceError(f"{kind} {name!r}: a file of its current version is gone ({missing_file(problem)}). {step}")
+
+
+def lost_itself(view: str, problem: BaseException) -> PenstockError:
+    """What a view has stored cannot be read: nothing can be written over it either."""
+    return SourceError(
+        f"view {view!r}: what it has stored cannot be read ({str(problem).rstrip('. ')}). Put its files back from a "
+        f"backup, or drop it and create it again: SHOW CREATE tells how, then DROP MATERIALIZED VIEW {view}."
+    )

@@ -5,7 +5,7 @@ Errors are counted of views that refresh by themselves; alerts are raised of all
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
 from penstock.catalog import Catalog, World
@@ -13,6 +13,7 @@ from penstock.catalog.states import ACTIVE
 from penstock.engine.faults import after_error, after_success
 from penstock.engine.report import ViewReport
 from penstock.engine.settings import number_of
+from penstock.engine.sources import Relation
 from penstock.storage.log_listing import newest_version
 from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status
 
@@ -45,8 +46,10 @@ def alerts_of(report: ViewReport) -> dict[AlertKind, str]:
     return found
 
 
-def note_outcomes(catalog: Catalog, world: World, reports: Iterable[ViewReport]) -> None:
-    """Keep the states that have changed."""
+def note_outcomes(
+    catalog: Catalog, world: World, reports: Iterable[ViewReport], pinned: Mapping[str, int | None]
+) -> None:
+    """Keep the states that have changed. ``pinned``: the versions of the tables that the refresh saw."""
     most = number_of(world.settings, "max_consecutive_errors")
     for report in reports:
         key = report.name.lower()
@@ -58,7 +61,7 @@ def note_outcomes(catalog: Catalog, world: World, reports: Iterable[ViewReport])
             after = after_success(before)
         elif report.status == Status.FAILED and report.reason not in (Reason.LEASE_LOST, Reason.INTERRUPTED):
             after = after_error(
-                before, report.fault or Fault.SYSTEM, datetime.now(timezone.utc), newest_versions(world, key), most
+                before, report.fault or Fault.SYSTEM, datetime.now(timezone.utc), _failed_on(world, key, pinned), most
             )
             if after.suspended and not before.suspended:
                 error = f"it failed {after.errors} times in a row, and is no longer tried: {report.told}"
@@ -66,7 +69,12 @@ def note_outcomes(catalog: Catalog, world: World, reports: Iterable[ViewReport])
             catalog.set_state(key, after, error)
 
 
-def newest_versions(world: World, key: str) -> dict[str, int | None]:
-    """The newest version of each table that a view is made of."""
+def _failed_on(world: World, key: str, pinned: Mapping[str, int | None]) -> dict[str, int | None]:
+    """The version that was read of each table that a view is made of. What came since may be what mends it."""
     tables = world.views_graph().ancestors([key]) & set(world.tables)
-    return {name: newest_version(world.tables[name].path) for name in sorted(tables)}
+    return {name: pinned[name] if name in pinned else newest_version(world.tables[name].path) for name in tables}
+
+
+def versions_of(sources: Mapping[str, Relation]) -> dict[str, int | None]:
+    """The versions of tables that were pinned; of one that could not be opened, what its log is named by."""
+    return {name: s.after.version if s.after is not None else newest_version(s.path) for name, s in sources.items()}

@@ -14,7 +14,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from penstock.catalog import World
+from penstock.catalog import ViewRecord, World
+from penstock.engine.naming import STAMP
 from penstock.engine.reading import Reading
 from penstock.errors import DefinitionError, DependencyError, QueryError
 from penstock.frames.spark.dataframes import sql_over
@@ -119,8 +120,13 @@ def published(spark: SparkSession, world: World, key: str) -> DataFrame:
             f"view {view.name!r} has no rows yet: it was created WITH NO DATA. "
             f"Run REFRESH MATERIALIZED VIEW {view.name}."
         )
-    columns = [name for name, _, _ in view.columns]
+    columns = shown_columns(world, view)
     return read_snapshot(spark, Snapshot(node.path, node.version), columns).select(*[quoted(c) for c in columns])
+
+
+def shown_columns(world: World, view: ViewRecord) -> list[str]:
+    """The columns that who reads a view sees: of a read model, when a row was last written too."""
+    return [*(name for name, _, _ in view.columns), *([STAMP] if view.key in world.models else [])]
 
 
 def visible_columns(snapshot: Snapshot) -> list[str]:

@@ -41,8 +41,8 @@ class Spark:
 
     def session(self) -> SparkSession:
         """A session that runs, under the settings that are in force here."""
-        self._check_running()
         with self._starting:
+            self._check_running()
             if self._session is None:
                 self._session = self._embedded_session() if self._given is None else _checked(self._given)
             session = self._session
@@ -64,13 +64,18 @@ class Spark:
         return inheritable_thread_target(self.session())(work) if self.started else work
 
     def _check_running(self) -> None:
+        """A session that was stopped is an error. One whose JVM has died is forgotten, so that another one starts."""
         known = self._session or self._given
-        if known is not None and _is_over(known):
-            whose = "given to this database" if self._given is not None else "of this database"
-            raise SparkError(
-                f"the Spark session {whose} was stopped. Close the database, and open it again: penstock.connect(path"
-                + (", spark=a_running_session)." if self._given is not None else ").")
-            )
+        if known is None or not _is_over(known):
+            return
+        if self._given is None and _embedded.died(known):
+            self._session = None
+            return
+        whose = "given to this database" if self._given is not None else "of this database"
+        raise SparkError(
+            f"the Spark session {whose} was stopped. Close the database, and open it again: penstock.connect(path"
+            + (", spark=a_running_session)." if self._given is not None else ").")
+        )
 
     def _embedded_session(self) -> SparkSession:
         with self._said.instead("starting Spark"), phase("starting"):  # which is not any view's time
@@ -115,3 +120,5 @@ def quiet_python_loggers() -> None:
     if not spark_log_is_wanted():
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+        for name in ("py4j.java_gateway", "py4j.clientserver"):  # which tell of a JVM that has died
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)

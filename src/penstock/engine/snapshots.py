@@ -16,6 +16,7 @@ from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
 from penstock.engine.reading import Keys, Reading, pin
 from penstock.engine.relations import known, late_rows, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
+from penstock.engine.writing_out import in_query
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.frames.frame import Frame
 from penstock.frames.names import WEIGHT
@@ -33,7 +34,7 @@ from penstock.storage.changes import read_change
 from penstock.storage.commits import version_at
 from penstock.storage.delta_log import HistoryGone, Snapshot, check_files
 from penstock.storage.pinned import Pinned
-from penstock.storage.reader import read_snapshot
+from penstock.storage.reader import read_snapshot, schema_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Reader:
         """Run a query."""
         if not isinstance(parse(text), Query):
             raise NotSupportedError("a snapshot can only be read: run statements with db.sql(..).")
-        return run_query(self.spark(), text, self.table)
+        return run_query(self.spark(), in_query(self.moment.world, text), self.table)
 
     def table(self, name: str) -> DataFrame:
         """A table or a view as it was."""
@@ -78,12 +79,27 @@ class Reader:
             return late_rows(self.spark(), world, key)
         return read_snapshot(self.spark(), self._table(key))
 
-    def _view(self, key: str) -> DataFrame:
-        """A view with the columns that it had then: it may have been replaced since."""
+    def snapshot(self, name: str) -> tuple[Snapshot, list[str]]:
+        """The version of a table or of a view's table that has its rows, and its columns."""
+        world = self.moment.world
+        key = world.resolve(name)
+        if key in world.views:
+            return self._snapshot(key)
+        late = world.late_node(key)
+        if late is not None:
+            self._check_there(*late)
+        found = self._table(key) if late is None else Snapshot(late[1].path, late[1].version)
+        return found, schema_of(found).names
+
+    def _snapshot(self, key: str) -> tuple[Snapshot, list[str]]:
+        """Of a view, with the columns that it had then: it may have been replaced since."""
         node = self.moment.world.nodes[key]
         self._check_there(self.moment.world.views[key], node)
         snapshot = Snapshot(node.path, node.version)
-        columns = visible_columns(snapshot)
+        return snapshot, visible_columns(snapshot)
+
+    def _view(self, key: str) -> DataFrame:
+        snapshot, columns = self._snapshot(key)
         return read_snapshot(self.spark(), snapshot, columns).select(*map(quoted, columns))
 
     def _check_there(self, view: ViewRecord, node: NodeRecord) -> None:
@@ -171,6 +187,7 @@ def run_past(
 ) -> DataFrame:
     """A query some of whose tables may be AS OF; the others are ``current``, as they are ``seen`` at one moment."""
     text, past = find_past(text)
+    text = in_query(catalog.world(), text)
     if not past:
         now = seen(lambda world: read_keys(world, text))
         return run_query(spark, text, lambda key: current(now, key))

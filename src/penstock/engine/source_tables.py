@@ -26,6 +26,7 @@ from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import compute, create, held
 from penstock.engine.transactions import Transaction
 from penstock.engine.workplace import Outdated, attempts
+from penstock.engine.writing_out import check_no_model, check_unread, in_query, in_statement
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
@@ -35,6 +36,7 @@ from penstock.errors import (
     NotSupportedError,
     QueryError,
     SqlError,
+    WarehouseError,
 )
 from penstock.frames.frame import NotHere
 from penstock.frames.settings import ANSI, own
@@ -44,12 +46,13 @@ from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
-from penstock.storage.delta_log import Snapshot, is_table
+from penstock.storage.delta_log import Snapshot, first_line, is_table
 from penstock.storage.locations import local_path
 from penstock.storage.log_writer import VersionTaken
 from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
 from penstock.storage.row_change import commit, prepare
+from penstock.storage.vacuum import leave
 from penstock.storage.view_table import delete_table
 
 _USUAL = {
@@ -139,12 +142,14 @@ class SourceTables:
             )
         external = statement.location is not None
         path = claim(self._locate(key, "tables")) if location is None else location
+        if not external:
+            leave(path)  # who is killed leaves it to be deleted; what the catalog knows never is
         try:
             if external or not create(statement, path, own(self._spark)):
                 self._run_create(statement, path, external, world)
             self._add(statement.name, path, external, statement.watermark, fence)
         except BaseException:
-            if not external:
+            if not external and path not in {table.path for table in self._catalog.world().tables.values()}:
                 delete_table(path)
             raise
         return True
@@ -157,7 +162,7 @@ class SourceTables:
         session = self._spark.session()
         with TempViews(session) as views:
             if statement.query is not None:
-                query = statement.query
+                query = in_query(world, statement.query)
                 seen = reading(self._catalog, lambda world: read_keys(world, query))
                 rows = run_query(session, query, lambda key: newest(session, seen, seen.world.resolve(key)))
                 parts.append(f"AS SELECT * FROM {views.add('query', rows)}")
@@ -250,6 +255,9 @@ class SourceTables:
                 return False
             _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
+        check_unread(world, [key, *readers], f"DROP TABLE {table.name}")
+        if not table.external:
+            leave(table.path)  # who is killed between here and its deletion leaves that to be done
         self._catalog.drop_table(key, fence, readers)
         if not table.external:
             delete_table(table.path)
@@ -272,7 +280,14 @@ class SourceTables:
             elif table.key in seen.world.intents:
                 with self._committing.alone([table.key], f"{statement.verb} on {table.name}"):
                     continue
-            written = self._write_here(statement, table, seen, alone=within is None)
+            try:
+                meant = in_statement(seen.world, statement)
+                written = self._write_here(meant, table, seen, alone=within is None)
+            except OSError as problem:
+                raise WarehouseError(
+                    f"{statement.verb} on {table.name!r} failed: {first_line(problem)}. Nothing was changed; see that "
+                    "its disk has room and can be written, and try again."
+                ) from problem
             if written is not None:
                 return written
         raise ConflictError(
@@ -323,6 +338,7 @@ class SourceTables:
         world = within.reading().world if within is not None else self._catalog.world()
         key = world.resolve(statement.target)
         self._check_target(world, key, statement)
+        statement = in_statement(world, statement)
         if within is not None and statement.writes and statement.verb not in _ON_ALL_ROWS:
             raise NotSupportedError(
                 f"{statement.verb} cannot be part of a transaction, only INSERT, UPDATE, DELETE, MERGE and TRUNCATE "
@@ -363,6 +379,7 @@ class SourceTables:
 
     @staticmethod
     def _check_target(world: World, key: str, statement: TableStatement) -> None:
+        check_no_model(world, key)
         if key in world.views:
             name = world.views[key].name
             raise NotSupportedError(

@@ -5,6 +5,7 @@ It happens by itself after a refresh, once a day, and when a user asks for it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta, timezone
 
@@ -16,6 +17,8 @@ from penstock.engine.settings import length_of, retention
 from penstock.storage.delta_log import HistoryGone
 from penstock.storage.vacuum import Freed, delete_left, leave_forgotten, vacuum
 
+TABLES = "tables"
+"""The folder of the source tables that are ours."""
 VACUUMED_AT = "vacuumed_at"
 """Kept beside the settings: when it happened last."""
 
@@ -48,7 +51,8 @@ def vacuum_views(catalog: Catalog, folders: Collection[str], nodes: Collection[s
     if nodes is None:
         used = _used_paths(catalog)
         for folder in folders:
-            leave_forgotten(folder, used, _now() - _FORGOTTEN)
+            mine = os.path.basename(folder) != TABLES  # among users' tables, what is not known may be somebody's
+            leave_forgotten(folder, used, _now() - _FORGOTTEN, empty=not mine)
             freed += delete_left(folder, used, _now() - _LEAST)
         forget(catalog, cutoff)
         forget_history(catalog, _now() - length_of(catalog.world().settings, "history_retention"))
@@ -58,8 +62,10 @@ def vacuum_views(catalog: Catalog, folders: Collection[str], nodes: Collection[s
 
 def _used_paths(catalog: Catalog) -> set[str]:
     """Where the tables lie that the catalog, or a checkpoint, knows."""
-    checkpoints = [path for checkpoint in Checkpoints(catalog).all() for path, _ in checkpoint.nodes.values()]
-    return {*checkpoints, *(node.path for node in catalog.world().nodes.values())}
+    checkpoints, world = Checkpoints(catalog).all(), catalog.world()
+    kept = {path for checkpoint in checkpoints for path, _ in checkpoint.nodes.values()}
+    kept |= {table["path"] for checkpoint in checkpoints for table in checkpoint.tables}
+    return kept | {node.path for node in world.nodes.values()} | {table.path for table in world.tables.values()}
 
 
 def _vacuum_node(catalog: Catalog, name: str, cutoff: datetime) -> Freed:

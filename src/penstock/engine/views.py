@@ -17,7 +17,7 @@ from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
 from penstock.engine.events import Telling
 from penstock.engine.faults import after_success
-from penstock.engine.immediate import check_immediate, check_readers, immediate_nodes, standing
+from penstock.engine.immediate import check_immediate, check_readers, immediate_nodes, standing, why_not_immediate
 from penstock.engine.options import choice, policy_of
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
@@ -34,6 +34,7 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
+from penstock.engine.writing_out import check_unread
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
@@ -70,7 +71,8 @@ class Views:
         what = f"the views that {statement.name!r} reads"
         report = attempts(lambda also: self._created(statement, settings, also), what)
         key = statement.name.lower()
-        if report is not None and statement.trigger.when == When.IMMEDIATE:
+        made = self._work.catalog.world().views.get(key)
+        if report is not None and made is not None and made.immediate:
             self._committing.settle(key, f"creating {statement.name}")
         failed = self._work.catalog.world().states.get(key) if statement.or_replace else None
         if failed is not None:  # what the old query did wrong is not held against the new one
@@ -83,6 +85,8 @@ class Views:
         if not self._is_wanted(world, statement):
             return None
         definition = self.define(world, statement, settings)
+        if statement.soonest and why_not_immediate(world, definition.view) is None:
+            definition = replace(definition, view=replace(definition.view, refresh=str(When.IMMEDIATE)))
         _check_incremental(statement, definition.view)
         check_immediate(world, definition.view, initialize=statement.initialize)
         check_readers(world, definition.view)
@@ -96,7 +100,8 @@ class Views:
             nodes += world.views[key].nodes
             moving -= set(world.views[key].nodes)
         nodes = [node for node in nodes if node not in moving]
-        leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"filling {statement.name}"))
+        patience = self._work.patience(world, f"filling {statement.name}")
+        leases = Leases(self._work.catalog, nodes, patience, began=datetime.now(timezone.utc))
         with leases:
             current = self._work.catalog.world()
             readers = _readers(world, key)
@@ -119,6 +124,12 @@ class Views:
         key = statement.name.lower()
         if key in world.tables:
             raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
+        if key in world.plain:
+            raise AlreadyExistsError(f"the name {statement.name!r} is taken by a view. Choose another name.")
+        if key in world.models and statement.key is None:
+            raise AlreadyExistsError(
+                f"{statement.name!r} is a read model. To change it, DROP TABLE {statement.name} and create it again."
+            )
         world.check_not_late(statement.name)
         if key not in world.views or statement.or_replace:
             return True
@@ -324,11 +335,13 @@ class Views:
         if readers and not cascade:
             direct = world.views_graph().readers(key)
             names = ", ".join(repr(world.views[r].name) for r in direct)
+            kind, word = ("read model", "TABLE") if key in world.models else ("view", "MATERIALIZED VIEW")
             raise DependencyError(
-                f"view {world.views[key].name!r} cannot be dropped: {names} {'reads' if len(direct) == 1 else 'read'} "
-                "it. Use DROP MATERIALIZED VIEW .. CASCADE."
+                f"{kind} {world.views[key].name!r} cannot be dropped: {names} "
+                f"{'reads' if len(direct) == 1 else 'read'} it. Use DROP {word} .. CASCADE."
             )
         dropped = [key, *readers]
+        check_unread(world, dropped, f"DROP {world.views[key].name}")
         nodes = [node for k in dropped for node in world.views[k].nodes]
         leases = Leases(self._work.catalog, nodes, self._work.patience(world, f"dropping {world.views[key].name}"))
         with leases:

@@ -24,7 +24,7 @@ from penstock.catalog.transactions import Intents
 from penstock.engine.callbacks import Callbacks
 from penstock.engine.claims import Claims
 from penstock.engine.epoch import Epoch
-from penstock.engine.events import Listeners, Telling
+from penstock.engine.events import Listeners, Telling, Worked
 from penstock.engine.mending import run_mending
 from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
@@ -32,7 +32,7 @@ from penstock.engine.session import Spark
 from penstock.engine.settings import file_cache, lock_timeout
 from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request, Result
-from penstock.engine.vacuum import vacuum_if_due
+from penstock.engine.vacuum import TABLES, vacuum_if_due
 from penstock.errors import BusyError, PenstockError
 from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
@@ -80,6 +80,7 @@ class Workplace:
         self.spark = spark
         self._progress = progress
         self.refreshing: Listeners = Callbacks()
+        self.worked: Callbacks[Worked] = Callbacks()
         """Who is told of refreshes while they happen."""
 
     def session(self) -> SparkSession:
@@ -134,10 +135,14 @@ class Workplace:
 
         def run(wanted: Request) -> Result:
             return Epoch(self.spark, self.catalog, world, sources, leases.check).run(
-                wanted, self.tell, lambda node: telling.working(node, world)
+                wanted, self.tell, lambda node: telling.working(node, world), lambda report: self._tell(report, world)
             )
 
         return run_mending(world, request, run)
+
+    def _tell(self, report: ViewReport, world: World) -> None:
+        if self.worked:
+            self.worked(Worked(views=tuple(view.name for view in world.owners(report.name)), report=report))
 
     def leave_unused(self, before: World) -> None:
         """Leave the tables of nodes that the catalog no longer knows to be deleted when nobody reads them any more."""
@@ -161,8 +166,8 @@ class Workplace:
 
     @property
     def folders(self) -> list[str]:
-        """Where the tables of nodes lie."""
-        return [os.path.join(self._path, folder) for folder in ("views", "nodes")]
+        """Where the tables of nodes lie, and those of users that are kept here."""
+        return [os.path.join(self._path, folder) for folder in ("views", "nodes", TABLES)]
 
 
 def with_upstream(world: World, keys: Iterable[str]) -> list[str]:

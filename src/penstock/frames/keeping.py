@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pyarrow as pa
 
 from penstock.frames import limits
@@ -12,7 +14,7 @@ from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.conversion import on_driver
 from penstock.frames.spark.frame import SparkFrame, as_spark
 from penstock.frames.spark.interpreted import in_turn
-from penstock.frames.spark.problems import SPARK_PROBLEMS
+from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import collected, fits_arrow
 
@@ -53,7 +55,8 @@ class Keeper:
 
     def release(self) -> None:
         while self._cached:
-            self._cached.pop().frame.unpersist()
+            with suppress(*LOST_PROBLEMS):  # a JVM that has ended keeps nothing
+                self._cached.pop().frame.unpersist()
 
 
 def _collected_if_few(found: SparkFrame) -> pa.Table | None:

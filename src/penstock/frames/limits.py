@@ -82,5 +82,8 @@ WEIGHED_ROWS = 50_000
 WEIGHED_CHANGE_ROWS = 500
 """Fewer changed rows than this are never worth a recomputation."""
 
+PATCHED_ELEMENTS = 500
+"""Elements of a JSON array that is patched; one of fewer is put together again as fast."""
+
 FRAME_STEPS = 20_000_000
 """Additions of doubles in frames of windows, each of which is added up from its first row on."""

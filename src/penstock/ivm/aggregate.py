@@ -28,13 +28,14 @@ from penstock.frames.frame import Frame
 from penstock.frames.keys import can_look_through
 from penstock.frames.names import LOCATED, WEIGHT
 from penstock.frames.zset import Delta, ZSet, add, plain_rows, weighted
-from penstock.ivm import rules
+from penstock.ivm import document_arrays, rules
 from penstock.ivm.accumulators import ROWS
 from penstock.ivm.context import Context, Moment, Stored
 from penstock.ivm.keyed import Keyed, replaced
 from penstock.ivm.layout import Layout, MeasureLayout, as_aggregate
 from penstock.ivm.touched import BY_ROW, Touched, key_values, reach_of, renamed, sought, touched
 from penstock.plan.operators import Aggregate, Distinct, Filter, Project, Scan, names_in, walk
+from penstock.sql.documents import JsonOrder
 from penstock.sql.trees import Named, all_of, any_of, cast, column, columns, same, struct, tree, whole_number
 
 _OLD, _STALE = "__old", "__stale"
@@ -61,6 +62,9 @@ def delta(layout: Layout, context: Context, stored: Stored) -> Frame | None:
     )
     if layout.mergeable and not _is_lost_cause(layout, context, rows, stored):
         return _merge(layout, context, rows, stored)
+    patched = document_arrays.delta(layout, context, stored, rows.rows)
+    if patched is not None:
+        return patched
     return _recompute(layout, context, rows, stored)
 
 
@@ -105,8 +109,20 @@ def _grouped(layout: Layout, rows: Frame) -> Frame:
     if layout.mergeable:
         state = [(c.stored, cast(c.part.plain, c.part.type)) for c in layout.state]
         return _finalised(layout, rows.group(_keys(layout), [(ROWS, tree("COUNT(*)")), *state]))
-    groups = rows.group(_keys(layout), [(m.name, m.function) for m in layout.measures])
-    return groups.select(_stored_columns(layout))
+    measures = [(m.name, m.function) for m in layout.measures]
+    groups = rows.group(_keys(layout), [*measures, *_orders(layout)])
+    return groups.select(document_arrays.stored_columns(layout) if layout.orders else _stored_columns(layout))
+
+
+def _orders(layout: Layout) -> list[Named]:
+    """What is kept of JSON arrays beside their texts."""
+    if not layout.orders:
+        return []
+    return [(f"__o{i}", JsonOrder(**_arguments_of(m.function))) for i, m in enumerate(layout.measures)]
+
+
+def _arguments_of(function: exp.Expr) -> dict[str, exp.Expr]:
+    return {name: value.copy() for name, value in function.args.items()}
 
 
 def _partials(layout: Layout) -> list[Named]:

@@ -15,6 +15,7 @@ from penstock.ivm.accumulators import ROWS, Accumulator, Part, choose
 from penstock.plan.nodes import NodePlan
 from penstock.plan.operators import Aggregate, Distinct
 from penstock.plan.operators import column as internal
+from penstock.sql.documents import JsonAgg
 from penstock.sql.trees import column, tree
 
 
@@ -66,6 +67,12 @@ class Layout:
         return tuple(c for m in self.measures for c in m.state)
 
     @property
+    def orders(self) -> tuple[str, ...]:
+        """What is kept of JSON arrays, so that their elements are found; none unless all measures are such."""
+        arrays = all(isinstance(m.function, JsonAgg) for m in self.measures)
+        return tuple(f"__order{i}" for i in range(len(self.measures))) if arrays else ()
+
+    @property
     def visible(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.node.outputs)
 
@@ -74,7 +81,7 @@ class Layout:
         """All columns of the table, visible ones first."""
         hidden = [stored for _, _, stored in self.keys] + [c.stored for c in self.state]
         rows = [ROWS] if self.mergeable else []
-        return tuple(dict.fromkeys([*self.visible, *rows, *hidden]))
+        return tuple(dict.fromkeys([*self.visible, *rows, *hidden, *self.orders]))
 
     @property
     def key_names(self) -> tuple[str, ...]:

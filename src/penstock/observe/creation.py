@@ -21,6 +21,9 @@ _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materializ
 
 def listing(world: World, asked: ShowCreate) -> Listing:
     """What SHOW CREATE gives: one row, named as Spark names it."""
+    plain = world.plain.get(asked.name.lower())
+    if plain is not None:
+        return Listing(f"{STATEMENT} STRING", [(f"CREATE VIEW {_name(plain.name)}\nAS {plain.query}",)])
     key = world.view_key(asked.name) if asked.view else world.resolve(asked.name)
     if key in world.views:
         text = of_view(world, world.views[key])
@@ -32,6 +35,8 @@ def listing(world: World, asked: ShowCreate) -> Listing:
 
 
 def of_view(world: World, view: ViewRecord) -> str:
+    if view.key in world.models:
+        return f"CREATE TABLE {_name(view.name)}\nAS {view.written or view.query}"
     placement = world.nodes[view.key].details.placement
     columns = [_name(name) + (f" COMMENT {_text(comment)}" if comment else "") for name, _, comment in view.columns]
     parts = [
@@ -40,7 +45,7 @@ def of_view(world: World, view: ViewRecord) -> str:
         f"PARTITIONED BY ({_names(placement.partition)})" if placement.partition else "",
         f"CLUSTER BY ({_names(placement.cluster)})" if placement.cluster else "",
         _properties(view.properties),
-        f"AS {view.query}",
+        f"AS {view.written or view.query}",
         f"REFRESH {view.refresh}" if view.refresh != "MANUAL" else "",
         f"REFRESH POLICY {view.policy}" if view.policy != Policy.AUTO else "",
         str(view.options),

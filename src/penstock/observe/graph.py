@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from penstock.catalog import Catalog
+from penstock.engine.writing_out import shown_graph
 from penstock.observe.status import ViewStatus, status
 from penstock.vocabulary import State, Status
 
@@ -16,7 +17,7 @@ from penstock.vocabulary import State, Status
 class GraphNode:
     name: str
     kind: str
-    """``table`` or ``view``."""
+    """``table``, ``view``, or ``plain view``."""
     reads: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
     state: State | None = None
@@ -75,12 +76,12 @@ class Graph:
 
 def graph(catalog: Catalog) -> Graph:
     world = catalog.world()
-    dag, known = world.views_graph(), {view.name.lower(): view for view in status(catalog)}
+    dag, known = shown_graph(world), {view.name.lower(): view for view in status(catalog)}
     return Graph(
         tuple(
             GraphNode(
                 name=world.display_name(key),
-                kind="view" if key in world.views else "table",
+                kind="view" if key in world.views else "plain view" if key in world.plain else "table",
                 reads=tuple(world.display_name(read) for read in dag.inputs(key)),
                 readers=tuple(world.display_name(reader) for reader in dag.readers(key)),
                 **(_freshness(known[key]) if key in known else {}),

@@ -137,13 +137,15 @@ def history(world: World, records: Iterable[HistoryRecord]) -> Listing:
     rows = [
         (r.epoch, world.display_name(r.view), r.status, r.action, r.strategy, r.reason, r.rows_inserted, r.rows_deleted,
          round(r.seconds, 3), *_details(r), r.started_at, r.error, (r.details or {}).get("due"),
-         "; ".join((r.details or {}).get("nodes", ())) or None, suggestion(r.reason))
+         "; ".join((r.details or {}).get("nodes", ())) or None, suggestion(r.reason),
+         r.times, r.since)
         for r in records
     ]  # fmt: skip
     return Listing(
         "epoch INT, view STRING, status STRING, action STRING, strategy STRING, reason STRING, rows_inserted BIGINT, "
         "rows_deleted BIGINT, seconds DOUBLE, jobs INT, bytes_read BIGINT, bytes_written BIGINT, phases STRING, "
-        "estimate STRING, started_at TIMESTAMP, error STRING, due STRING, nodes STRING, suggestion STRING",
+        "estimate STRING, started_at TIMESTAMP, error STRING, due STRING, nodes STRING, suggestion STRING, times INT, "
+        "since TIMESTAMP",
         rows,
     )
 
@@ -195,7 +197,7 @@ def description(world: World, name: str, session: Settings | None = None) -> Lis
     placement, settings = str(details.placement), Settings.of(details.settings)
     facts = {
         "# Name": view.name,
-        "# Query": view.query,
+        "# Query": view.written or view.query,
         "# Comment": view.comment or "",
         "# Refresh": view.refresh,
         "# Policy": view.policy,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from penstock.catalog import Catalog, World
 from penstock.errors import NotFoundError, PenstockError, nearest
-from penstock.observe import listings
+from penstock.observe import listings, models
 from penstock.observe.alerting import current_alerts
 from penstock.observe.epochs import epochs, in_phases, in_words, listed
 from penstock.observe.listings import Listing
@@ -120,4 +120,7 @@ TABLES: Mapping[str, Callable[[Catalog], Listing]] = {
     "dependencies": _dependencies,
     "alerts": _alerts,
     "columns": _columns,
+    "plain_views": lambda catalog: models.plain_views(catalog.world()),
+    "read_models": lambda catalog: models.read_models(catalog.world()),
+    "document_parts": lambda catalog: models.document_parts(catalog.world()),
 }

@@ -14,7 +14,7 @@ from penstock.engine.settings import in_force
 from penstock.errors import InternalError
 from penstock.frames.settings import own
 from penstock.frames.spark.session import SparkOnDemand
-from penstock.observe import creation, listings
+from penstock.observe import creation, listings, models
 from penstock.observe.alerting import current_alerts
 from penstock.observe.explained import explain_known, explain_planned
 from penstock.observe.listings import Listing
@@ -42,6 +42,12 @@ class Showing:
                 return listings.tables(world)
             case s.ShowViews():
                 return listings.views(status(self.catalog))
+            case s.ShowPlainViews():
+                return models.plain_views(world)
+            case s.ShowModels():
+                return models.read_models(world)
+            case s.DescribeView() if models.describes(world, statement.name):
+                return models.description(world, statement.name)
             case s.ShowGroups():
                 return listings.groups(world, self.catalog.published_epochs())
             case s.ShowCheckpoints():

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from penstock.catalog import Catalog
 from penstock.catalog.records import Refreshing
 from penstock.vocabulary import Action, Status
+
+_NOT_FAILED = (Status.SUCCEEDED, Status.SKIPPED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,22 +49,25 @@ def summed(view: str, refreshes: list[Refreshing]) -> ViewStatistics:
     lags = _lags(done)
     return ViewStatistics(
         view=view,
-        refreshes=len(done),
+        refreshes=sum(r.times for r in done),
         incremental=sum(r.action == Action.INCREMENTAL for r in done),
         full=sum(r.action in (Action.FULL, Action.REINITIALIZE) for r in done),
-        without_change=sum(r.action == Action.NO_DATA for r in done),
-        skips=sum(r.action == Action.SKIP and r.status in (Status.SUCCEEDED, Status.SKIPPED) for r in refreshes),
+        without_change=sum(r.times for r in done if r.action == Action.NO_DATA),
+        skips=sum(r.times for r in refreshes if r.action == Action.SKIP and r.status in _NOT_FAILED),
         errors=sum(r.status == Status.FAILED for r in refreshes),
         seconds=sum(r.seconds for r in refreshes),
         rows_inserted=sum(r.rows_inserted for r in done),
         rows_deleted=sum(r.rows_deleted for r in done),
         last_lag=lags[-1] if lags else None,
         largest_lag=max(lags, default=None),
-        since=min((r.started_at for r in refreshes), default=None),
+        since=min((r.since or r.started_at for r in refreshes), default=None),
     )
 
 
 def _lags(done: Iterable[Refreshing]) -> list[timedelta]:
     """From when one refresh looked at the sources until the next was through."""
-    moments = [(r.started_at, r.started_at + timedelta(seconds=r.seconds)) for r in done]
-    return [after - begun for (begun, _), (_, after) in pairwise(moments)]
+    refreshes = list(done)
+    ends = [(r.since or r.started_at) + timedelta(seconds=r.seconds / r.times) for r in refreshes]
+    gaps = [after - earlier.started_at for earlier, after in zip(refreshes, ends[1:], strict=False)]
+    inner = [timedelta(seconds=r.longest) if r.longest else None for r in refreshes]
+    return [lag for pair in zip([None, *gaps], inner, strict=False) for lag in pair if lag is not None]

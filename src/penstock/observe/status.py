@@ -9,7 +9,8 @@ from typing import Any
 
 from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.catalog import utc
-from penstock.catalog.states import ACTIVE, ViewState
+from penstock.catalog.states import ACTIVE
+from penstock.engine.faults import state_of
 from penstock.engine.lags import lags_of, pace, seconds_to_see
 from penstock.graph.watermarks import as_time
 from penstock.sql.intervals import described
@@ -145,7 +146,8 @@ def status(catalog: Catalog) -> list[ViewStatus]:
                 populated=world.nodes[key].version is not None, frontier=frontier,
                 watermark=as_time(world.watermarks[key].value) if key in world.watermarks else None,
                 location=world.nodes[key].path, data_time=data_time, behind=behind,
-                state=_state(world, key, kept), errors=kept.errors, building=key in leased,
+                state=state_of(kept, filled=world.nodes[key].version is not None), errors=kept.errors,
+                building=key in leased,
                 target_lag=None if lag is None else lag.length, lag=None if data_time is None else now - data_time,
                 lag_from=None if lag is None or lag.said_by is None else world.views[lag.said_by].name,
                 held_back_by=tuple(sorted(world.views[k].name for k in world.views_graph().ancestors([key]) & stuck)),
@@ -154,14 +156,6 @@ def status(catalog: Catalog) -> list[ViewStatus]:
             )
         )  # fmt: skip
     return found
-
-
-def _state(world: World, key: str, kept: ViewState) -> State:
-    if kept.suspended:
-        return State.SUSPENDED
-    if kept.errors:
-        return State.ERROR
-    return State.ACTIVE if world.nodes[key].version is not None else State.INITIALIZING
 
 
 def in_words(length: timedelta) -> str:

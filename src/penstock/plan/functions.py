@@ -30,7 +30,7 @@ AGGREGATES = frozenset(
 ORDER_FREE = frozenset(
     """
     any approx_count_distinct array_agg avg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set corr count
-    count_if covar_pop covar_samp every kurtosis max mean median min percentile percentile_cont
+    count_if covar_pop covar_samp every jsonagg kurtosis max mean median min percentile percentile_cont
     regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev
     stddev_pop stddev_samp sum try_avg try_sum var_pop var_samp variance
     """.split()

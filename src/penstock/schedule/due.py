@@ -21,6 +21,11 @@ from penstock.sql.calendar import fired_before, fires_after
 from penstock.sql.triggers import MANUAL, Trigger
 from penstock.vocabulary import When
 
+_SKEW = timedelta(minutes=1)
+"""By how much clocks of several machines may differ."""
+_LONGEST_WAIT = timedelta(minutes=20)
+"""More than any wait after an error."""
+
 
 class Why(str, Enum):
     """What made a view due."""
@@ -71,34 +76,52 @@ class Due:
 
 
 def why_due(plan: Plan, state: State, now: datetime) -> Due | None:
-    """Whether a view is due by itself. A moment in the future, of a clock that was set back, counts as now."""
-    if state.suspended or state.stuck or (state.not_before is not None and now < state.not_before):
+    """Whether a view is due by itself."""
+    if state.suspended or state.stuck or rests(state, now):
         return None
     if plan.lag is not None:
-        moment = moment_before(now, period(plan.lag))
-        if state.data_time is None or min(state.data_time, now) < moment:
+        moment, seen = moment_before(now, period(plan.lag)), told(state.data_time, now, period(plan.lag))
+        if seen is None or seen < moment:
             return Due(plan.key, Why.LAG, moment)
-    begun = min(now, max(plan.since, state.begun) if state.begun is not None else plan.since)
     length = timedelta(microseconds=plan.trigger.length or 0)
+    known = [m for m in (told(plan.since, now, length), told(state.begun, now, length)) if m is not None]
+    begun = max(known, default=None)
     match plan.trigger.when:
         case When.EVERY:
             moment = moment_before(now, length)
-            return Due(plan.key, Why.EVERY, moment) if begun < moment else None
+            return Due(plan.key, Why.EVERY, moment) if begun is None or begun < moment else None
         case When.CRON:
             assert plan.trigger.cron is not None
             moment = fired_before(plan.trigger.cron, plan.trigger.zone, now)
-            return Due(plan.key, Why.CRON, moment) if begun < moment else None
+            return Due(plan.key, Why.CRON, moment) if begun is None or begun < moment else None
         case When.ON_COMMIT:
-            rested = state.begun is None or now >= min(state.begun, now) + length
+            last = told(state.begun, now, length)
+            rested = last is None or now >= last + length
             return Due(plan.key, Why.COMMIT, now) if state.behind and rested else None
     return None
+
+
+def told(moment: datetime | None, now: datetime, length: timedelta) -> datetime | None:
+    """A moment of the past, as far as it can be believed.
+
+    Clocks of several machines differ a little, so what is a little ahead is now. What is far ahead was told by a clock
+    that was set back since, and says nothing.
+    """
+    if moment is None or moment > now + max(length, _SKEW):
+        return None
+    return min(moment, now)
+
+
+def rests(state: State, now: datetime) -> bool:
+    """Whether a view waits after an error; nobody waits for longer than the longest wait."""
+    return state.not_before is not None and now < state.not_before <= now + _LONGEST_WAIT
 
 
 def next_moment(plan: Plan, state: State, now: datetime) -> datetime | None:
     """When a view that is not due now may be due next, if no source changes; None for never."""
     if state.suspended or state.stuck:
         return None
-    if state.not_before is not None and now < state.not_before:
+    if rests(state, now):
         return state.not_before
     found = []
     if plan.lag is not None:
@@ -111,7 +134,8 @@ def next_moment(plan: Plan, state: State, now: datetime) -> datetime | None:
             assert plan.trigger.cron is not None
             found.append(fires_after(plan.trigger.cron, plan.trigger.zone, now))
         case When.ON_COMMIT if state.behind and state.begun is not None:
-            found.append(max(now, min(state.begun, now) + length))
+            last = told(state.begun, now, length)
+            found.append(now if last is None else max(now, last + length))
     return min(found, default=None)
 
 

@@ -11,7 +11,7 @@ from penstock.catalog.catalog import utc
 from penstock.catalog.states import ACTIVE
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.lags import lags_of
-from penstock.schedule.due import Due, Plan, State, due, next_moment
+from penstock.schedule.due import Due, Plan, State, due, next_moment, rests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def outlook(
         )
         for key, view in world.views.items()
     }  # fmt: skip
-    states = {key: _state(world, key, last.get(key), seen.get(key), newest, begun.get(key)) for key in world.views}
+    states = {key: _state(world, key, last.get(key), seen.get(key), newest, begun.get(key), now) for key in world.views}
     behind = _behind(world, newest, {key for key, state in states.items() if state.suspended or _later(state, now)})
     states = {key: replace(state, behind=key in behind) for key, state in states.items()}
     waiting = {key for key, state in states.items() if state.suspended or _later(state, now)}
@@ -70,9 +70,10 @@ def _state(
     seen: HistoryRecord | None,
     newest: Mapping[str, int | None],
     begun: datetime | None,
+    now: datetime,
 ) -> State:
     view, kept = world.views[key], world.states.get(key, ACTIVE)
-    made = utc(view.created_at)
+    made = min(utc(view.created_at), now)  # in the future if the clock was set back since
     filled = world.nodes[key].version is not None
     read = sorted(world.views_graph().ancestors([key]) & set(world.tables))
     current = {name: newest.get(name) for name in read}
@@ -103,4 +104,4 @@ def _behind(world: World, newest: Mapping[str, int | None], waiting: Collection[
 
 
 def _later(state: State, now: datetime) -> bool:
-    return state.stuck or (state.not_before is not None and now < state.not_before)
+    return state.stuck or rests(state, now)

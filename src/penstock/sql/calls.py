@@ -15,7 +15,7 @@ CALL, PLACE = "call", "place"
 _AROUND = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Call:
     """``name(argument, ..)`` and, up to ``stop``, the FILTER and the like behind it."""
 
@@ -23,6 +23,8 @@ class Call:
     stop: int
     arguments: tuple[Span, ...]
     condition: Span | None
+    keys: tuple[Span, ...] = ()
+    """What ORDER BY among the arguments sorts by."""
 
 
 class CallParser(Spark.Parser):
@@ -67,14 +69,43 @@ class CallParser(Spark.Parser):
 
 def _call(tokens: list[Token]) -> Call:
     closing, commas = _bracketed(tokens, 1)
-    arguments = _pieces(tokens, 1, closing, commas)
+    ordering = _ordering(tokens, closing)
+    end = closing if ordering is None else ordering
+    arguments = _pieces(tokens, 1, end, [comma for comma in commas if comma < end])
     condition = None
     for i in range(closing + 1, len(tokens) - 2):
         if tokens[i].text.upper() == "FILTER" and tokens[i + 1].token_type == TokenType.L_PAREN:
             end, _ = _bracketed(tokens, i + 1)
             condition = tokens[i + 3].start, tokens[end - 1].end + 1  # behind WHERE
             break
-    return Call(tokens[0].start, tokens[-1].end + 1, arguments, condition)
+    keys = () if ordering is None else _keys(tokens, ordering, closing, commas)
+    return Call(
+        start=tokens[0].start, stop=tokens[-1].end + 1, arguments=arguments, condition=condition, keys=keys
+    )  # fmt: skip
+
+
+_DIRECTIONS = ("ASC", "DESC", "NULLS", "FIRST", "LAST")
+
+
+def _ordering(tokens: list[Token], closing: int) -> int | None:
+    """Where ORDER BY stands among the arguments of a call."""
+    depth = 0
+    for i in range(1, closing):
+        depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
+        if tokens[i].token_type == TokenType.ORDER_BY and depth == 1:
+            return i
+    return None
+
+
+def _keys(tokens: list[Token], ordering: int, closing: int, commas: list[int]) -> tuple[Span, ...]:
+    """The keys without DESC and the like behind them."""
+    bounds, spans = [ordering, *(comma for comma in commas if comma > ordering), closing], list[Span]()
+    for a, b in pairwise(bounds):
+        last = b - 1
+        while last > a + 1 and tokens[last].text.upper() in _DIRECTIONS:
+            last -= 1
+        spans.append((tokens[a + 1].start, tokens[last].end + 1))
+    return tuple(spans)
 
 
 def _bracketed(tokens: list[Token], opening: int) -> tuple[int, list[int]]:

@@ -13,6 +13,7 @@ from sqlglot.tokens import Token, TokenType
 from sqlglot.transforms import eliminate_distinct_on, preprocess, unnest_to_explode
 
 from penstock.sql.calls import CallParser
+from penstock.sql.documents import JsonAgg, JsonOrder, JsonText
 from penstock.sql.precedence import SparkParser, with_brackets
 from penstock.sql.window_start import WindowStart
 
@@ -146,6 +147,12 @@ class SparkSql(Spark):
             exp.BitwiseLeftShift: lambda self, e: self.binary(e, "<<"),
             exp.BitwiseRightShift: lambda self, e: self.binary(e, ">>"),
             WindowStart: lambda self, e: self.sql(e.spelled),
+            JsonText: lambda self, e: self.sql(e.spelled),
+            JsonAgg: lambda self, e: (
+                f"LISTAGG({self.sql(e, 'this')}, ',') WITHIN GROUP "
+                f"(ORDER BY {self.expressions(e.args['order'], flat=True)})"
+            ),
+            JsonOrder: lambda self, e: "CAST(NULL AS BINARY)",
         }
 
         def preprocess(self, expression: exp.Expr) -> exp.Expr:

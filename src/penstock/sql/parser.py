@@ -222,6 +222,38 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     )  # fmt: skip
 
 
+def _create_plain_view(cursor: Cursor) -> s.Statement:
+    cursor.expect("CREATE")
+    or_replace = cursor.take("OR", "REPLACE")
+    cursor.expect("VIEW")
+    if_not_exists = cursor.take("IF", "NOT", "EXISTS")
+    if or_replace and if_not_exists:
+        raise cursor.error("OR REPLACE and IF NOT EXISTS exclude each other")
+    name = cursor.name("the name of the view")
+    columns = _view_columns(cursor) if cursor.at("(") else ()
+    comment = cursor.string("a comment in quotes") if cursor.take("COMMENT") else None
+    if not cursor.take("AS"):
+        raise cursor.error("expected AS and a query")
+    if cursor.token is None:
+        raise cursor.error("expected a query")
+    start, stop = cursor.offset, cursor.tokens[-1].end
+    refuse_past(cursor.text, start, stop)
+    check_query(cursor.text, start, stop)
+    return s.CreatePlainView(
+        cursor.text, name=name, query=cursor.text[start:stop], or_replace=or_replace, if_not_exists=if_not_exists,
+        columns=columns, comment=comment,
+    )  # fmt: skip
+
+
+def _drop_plain_view(cursor: Cursor) -> s.Statement:
+    cursor.expect("DROP", "VIEW")
+    if_exists = cursor.take("IF", "EXISTS")
+    name = cursor.name("the name of the view")
+    cursor.take("RESTRICT")
+    cursor.end()
+    return s.DropPlainView(cursor.text, name, if_exists)
+
+
 def _view_columns(cursor: Cursor) -> tuple[tuple[str, str | None], ...]:
     cursor.expect("(")
     columns: list[tuple[str, str | None]] = []
@@ -366,8 +398,8 @@ def _set(cursor: Cursor) -> s.Statement:
 def _show_create(cursor: Cursor) -> s.Statement:
     cursor.expect("SHOW", "CREATE")
     view = cursor.take("MATERIALIZED", "VIEW")
-    if not view and not cursor.take("TABLE"):
-        raise cursor.error("expected TABLE or MATERIALIZED VIEW")
+    if not view and not cursor.take("TABLE") and not cursor.take("VIEW"):
+        raise cursor.error("expected TABLE, VIEW or MATERIALIZED VIEW")
     name = cursor.name("the name of a table or view")
     cursor.end()
     return s.ShowCreate(cursor.text, name, view)
@@ -405,6 +437,11 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("CREATE", "MATERIALIZED", "VIEW"): _create_view,
     ("CREATE", "OR", "REPLACE", "MATERIALIZED", "VIEW"): _create_view,
     ("CREATE", "OR", "REFRESH", "MATERIALIZED", "VIEW"): _create_view,
+    ("CREATE", "VIEW"): _create_plain_view,
+    ("CREATE", "OR", "REPLACE", "VIEW"): _create_plain_view,
+    ("DROP", "VIEW"): _drop_plain_view,
+    ("SHOW", "VIEWS"): _plain(s.ShowPlainViews, "SHOW", "VIEWS"),
+    ("SHOW", "READ", "MODELS"): _plain(s.ShowModels, "SHOW", "READ", "MODELS"),
     ("REFRESH", "MATERIALIZED", "VIEW"): _refresh_view,
     ("ALTER", "MATERIALIZED", "VIEW"): _alter_view,
     ("DROP", "MATERIALIZED", "VIEW"): _drop_view,

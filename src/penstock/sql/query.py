@@ -23,6 +23,7 @@ from penstock.sql.event_time import (
     uses_windows,
     windows_put_back,
 )
+from penstock.sql.json_functions import rewrite_json, uses_json
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.names import OWN
 from penstock.sql.rewriting import Rewriting
@@ -49,6 +50,8 @@ def parse_written(text: str) -> exp.Expr:
 
 def _in_spark_terms(tree: exp.Query, *, limits: bool = True) -> Rewriting:
     rewriting = Rewriting(tree)
+    if uses_json(tree):
+        rewrite_json(rewriting)
     if limits and has_open_limits(tree):
         determine_limits(rewriting)
     if uses_event_time(tree):
@@ -66,7 +69,7 @@ def spark_text(text: str, *, limits: bool = True) -> str:
     text = whole(text)
     tree = _parse(text)
     settled = limits and has_open_limits(tree)
-    if isinstance(tree, exp.Query) and (settled or uses_event_time(tree) or is_open(tree)):
+    if isinstance(tree, exp.Query) and (settled or uses_json(tree) or uses_event_time(tree) or is_open(tree)):
         return _in_spark_terms(tree, limits=limits).text(text)
     return text
 
@@ -233,3 +236,37 @@ def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
+
+
+def written_out(text: str, body: Callable[[str], str | None]) -> str:
+    """The text with the names of some relations replaced by subqueries; ``body`` gives that of a name, if it has one.
+
+    >>> print(written_out("SELECT v.a FROM v", {"v": "SELECT 1 AS a"}.get))
+    SELECT v.a FROM (SELECT 1 AS a
+    ) AS `v`
+    """
+    text = whole(text)
+    tree = _parse(text)
+    edits = []
+    for table in tables(tree):
+        query = body(name_of(table))
+        if query is None:
+            continue
+        _check_not_hidden(tree, query, name_of(table))
+        first, end = table.args.get("db") or table.this, table.this.meta["end"] + 1
+        alias = "" if table.alias else f" AS `{table.name}`"
+        edits.append((first.meta["start"], end, f"({query}\n){alias}"))  # a comment may end it
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _check_not_hidden(tree: exp.Expr, query: str, name: str) -> None:
+    """What a query reads must mean the same in the place of its name, where a CTE may have the same name."""
+    reads = {name_of(table).lower() for table in tables(_parse(whole(query)))}
+    for cte in tree.find_all(exp.CTE):
+        if cte.alias_or_name.lower() in reads:
+            raise SqlError(
+                f"the query has a CTE {cte.alias_or_name!r}, and {name!r} reads a table of that name. "
+                "Give the CTE another name."
+            )

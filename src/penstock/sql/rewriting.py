@@ -8,7 +8,7 @@ compares the two (``engine.faithful``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlglot
@@ -69,6 +69,14 @@ def whole_call(node: exp.Expr, around: exp.Expr) -> exp.Expr:
     return around.copy() if call is None else _written(around, (call.start, call.stop))
 
 
+def sort_keys(node: exp.Expr, values: list[exp.Expr]) -> list[exp.Expr]:
+    """What ORDER BY among the arguments of a call sorts by, as operands."""
+    call: Call | None = node.meta.get(CALL)
+    if call is None or len(call.keys) != len(values):
+        return [value.copy() for value in values]
+    return [_written(value, span) for value, span in zip(values, call.keys, strict=True)]
+
+
 def condition_of(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """The condition of a call's FILTER, as an operand."""
     call: Call | None = node.meta.get(CALL)
@@ -87,6 +95,10 @@ class Rewriting:
     def __init__(self, tree: exp.Query):
         self._tree: exp.Expr = tree.copy()
         self._edits: dict[Span, list[exp.Expr]] = {}
+
+    def mark(self, marking: Callable[[exp.Expr], None]) -> None:
+        """Note something at nodes of the tree, before calls are replaced."""
+        marking(self._tree)
 
     def find(self, *kinds: type[exp.Expr]) -> list[Any]:
         """The nodes of a kind, inner ones first."""

@@ -208,6 +208,30 @@ class CreateView(Statement):
     options: Options = USUAL
     cascade: bool = False
     """Whether the readers of a view that is replaced are planned again."""
+    written: str | None = None
+    """The query as it was written, where plain views are written out in ``query``."""
+    key: str | None = None
+    """Of a read model: the column that is its key."""
+    soonest: bool = False
+    """Whether it is IMMEDIATE if its sources allow that, whatever ``trigger`` says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreatePlainView(Statement):
+    """CREATE VIEW: a query with a name."""
+
+    name: str
+    query: str
+    or_replace: bool = False
+    if_not_exists: bool = False
+    columns: tuple[tuple[str, str | None], ...] = ()
+    comment: str | None = None
+
+
+@dataclass(frozen=True)
+class DropPlainView(Statement):
+    name: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,6 +274,16 @@ class ShowTables(Reading):
 
 @dataclass(frozen=True)
 class ShowViews(Reading):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowPlainViews(Reading):
+    pass
+
+
+@dataclass(frozen=True)
+class ShowModels(Reading):
     pass
 
 

@@ -117,9 +117,17 @@ def replace_all(
     with phase("writing"):
         placer, local = Placer.of(shape or before, keys), rows.rows()
         if local is not None and placer.by_hand and local.num_rows <= limits.LOCAL_TABLE_ROWS:
-            adds = write_table(placer.sorted(fitting(shape or before, local)), before.path, run.name)
+            adds = write_table(
+                placer.sorted(fitting(shape or before, local)), before.path, run.name, short_groups=placer.short_groups
+            )
         else:
-            adds = write_files(placer.spread(as_spark(rows).frame), before.path, run.name, placer.placement.partition)
+            adds = write_files(
+                placer.spread(as_spark(rows).frame),
+                before.path,
+                run.name,
+                placer.placement.partition,
+                short_groups=placer.short_groups,
+            )
     return Applied(_commit(before, adds, Patch(rewritten=list(before.files)), node, run, shape), Strategy.OVERWRITE)
 
 
@@ -160,7 +168,9 @@ def _write(
         if not replaced or (can_tell(change.local, told) and fit_here(replaced, limits.LOCAL_TABLE_ROWS)):
             added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)  # which checks what goes
-            return write_table(placer.sorted(pa.concat_tables([kept, added])), before.path, run)
+            return write_table(
+                placer.sorted(pa.concat_tables([kept, added])), before.path, run, short_groups=placer.short_groups
+            )
     rows = change.added
     if replaced:
         rows = _without(spark, read_files(spark.session(), before, [f.path for f in replaced]), change).unionByName(
@@ -169,8 +179,24 @@ def _write(
     count = _row_count(replaced) - change.deleted + change.inserted
     if not replaced:
         check_removed(change.deleted, 0)
-        return write_files(placer.spread(rows, count), before.path, run, placer.placement.partition) if count else []
-    adds = write_files(placer.spread(rows, max(count, 0)), before.path, run, placer.placement.partition)
+        return (
+            write_files(
+                placer.spread(rows, count),
+                before.path,
+                run,
+                placer.placement.partition,
+                short_groups=placer.short_groups,
+            )
+            if count
+            else []
+        )
+    adds = write_files(
+        placer.spread(rows, max(count, 0)),
+        before.path,
+        run,
+        placer.placement.partition,
+        short_groups=placer.short_groups,
+    )
     try:
         check_removed(change.deleted, _row_count(replaced) + change.inserted - rows_in(adds))
     except StateMismatch:
@@ -192,13 +218,19 @@ def _write_found(
     if change.local is not None and placer.by_hand and fit_here(replaced, limits.LOCAL_TABLE_ROWS):
         added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
-        return write_table(placer.sorted(rows), before.path, run)
+        return write_table(placer.sorted(rows), before.path, run, short_groups=placer.short_groups)
     rows = change.added
     if replaced:
         rows = read_files(spark.session(), before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
     newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)
     count = _row_count(replaced) - newly + change.inserted
-    return write_files(placer.spread(rows, count), before.path, run, placer.placement.partition) if count > 0 else []
+    return (
+        write_files(
+            placer.spread(rows, count), before.path, run, placer.placement.partition, short_groups=placer.short_groups
+        )
+        if count > 0
+        else []
+    )
 
 
 def _row_count(files: Sequence[DataFile]) -> int:

@@ -68,6 +68,8 @@ def _merged(
     count = sum(file.rows or 0 for file in files)
     if count <= limits.LOCAL_TABLE_ROWS and placer.by_hand and fits_arrow(schema):
         rows = live_rows(table, files, to_arrow_schema(schema, timezone="UTC"), table.deleted)
-        return write_table(placer.sorted(rows), table.path, run)
+        return write_table(placer.sorted(rows), table.path, run, short_groups=placer.short_groups)
     frame = read_files(spark.session(), table, [file.path for file in files])
-    return write_files(placer.spread(frame, count), table.path, run, placer.placement.partition)
+    return write_files(
+        placer.spread(frame, count), table.path, run, placer.placement.partition, short_groups=placer.short_groups
+    )

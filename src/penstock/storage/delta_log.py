@@ -61,8 +61,8 @@ def partition_of(path: str) -> dict[str, str | None]:
     return {unquote(name): None if value == _NO_VALUE else unquote(value) for name, value in pairs}
 
 
-class HistoryGone(Exception):
-    """The log or the files that a change would be read from are no longer there."""
+class HistoryGone(SourceError):
+    """The log or the files that a version or a change would be read from are no longer there, or are broken."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,8 @@ class Snapshot:
     def __init__(self, path: str, version: int | None = None, *, there: bool = False):
         self.path = path
         self._asked = version
+        if version is not None:
+            _check_commit(path, version)
         self.version: int = version if there and version is not None else self._table.version()
         self._fingerprints: dict[int, str | None] = {}
 
@@ -384,6 +386,18 @@ def _weight(path: str) -> int:
         return _LEAST_WEIGHT + sum(file.stat().st_size for file in files if file.is_file())
 
 
+def _check_commit(path: str, version: int) -> None:
+    """A power failure may leave a commit without content, and every reader would take it for one that did nothing."""
+    with suppress(OSError):
+        if os.stat(f"{path}/_delta_log/{version:020d}.json").st_size == 0:
+            raise HistoryGone(f"version {version} of {path!r} cannot be read: its commit is empty")
+
+
+def first_line(problem: BaseException) -> str:
+    """What is wrong, without the stack that delta-rs puts under it."""
+    return (str(problem).strip().splitlines() or [""])[0]
+
+
 def opened(path: str, version: int | None = None) -> DeltaTable:
     """A version of a table as delta-rs knows it, or the newest."""
     try:
@@ -395,8 +409,8 @@ def opened(path: str, version: int | None = None) -> DeltaTable:
         ) from None
     except (DeltaError, OSError) as problem:
         if version is not None:
-            raise HistoryGone(f"version {version} of {path!r} cannot be read: {problem}") from None
-        raise SourceError(f"the Delta table at {path!r} cannot be read: {problem}") from None
+            raise HistoryGone(f"version {version} of {path!r} cannot be read: {first_line(problem)}") from None
+        raise SourceError(f"the Delta table at {path!r} cannot be read: {first_line(problem)}") from None
 
 
 def is_table(path: str) -> bool:

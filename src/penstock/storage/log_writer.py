@@ -82,6 +82,7 @@ def put(
             _put(log, version, actions)
     else:
         _put(log, version, actions)
+    points.reached(points.COMMITTED)
     if version % (checkpoint_every or CHECKPOINT_EVERY) == 0:
         _make_checkpoint(path, version)
 
@@ -97,7 +98,7 @@ def _put(log: int, version: int, actions: Sequence[Action]) -> None:
     except FileNotFoundError:
         raise TableGone from None
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # it is committed or not, whatever becomes of the draft
             os.unlink(draft, dir_fd=log)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
+from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
@@ -154,6 +155,43 @@ def read_rows(
         moved(read=file.size)
     places = [pa.field(FILE, pa.string()), pa.field(PLACE, pa.int64())] if located else []
     return pa.concat_tables([pa.schema([*wanted.arrow, *places]).empty_table(), *parts])
+
+
+def batches(
+    table: Snapshot, columns: Sequence[str], start: int = 0
+) -> tuple[pa.Schema, Callable[[], Iterator[pa.Table]]]:
+    """The columns' types, and a way through the rows from one on, row group by row group; ``NotHere`` comes at once.
+
+    The rows of a version are in the same order whenever it is read.
+    """
+    wanted = Columns(table, plain_schema(table, columns, nested=True))
+    if not survives(wanted.schema):
+        raise NotHere("types that Arrow does not have")
+    filesystem, root = filesystem_of(table.path)
+    times = has_times(wanted.schema)
+    constants = {}
+    for file in table.files:
+        wanted.check(footer_of(filesystem, root, file.path, times=times).schema)
+        constants[file.path] = wanted.constants_of(table, file.path)
+
+    def each() -> Iterator[pa.Table]:
+        skipped = 0
+        for file in table.files:
+            if file.rows is not None and skipped + file.rows <= start:
+                skipped += file.rows
+                continue
+            found = opened(filesystem, root, file.path, times=times)
+            hidden, place = as_bits(table.deleted.get(file.path) or BitMap64(), found.metadata.num_rows), 0
+            for number in range(found.metadata.num_row_groups):
+                count = found.metadata.row_group(number).num_rows
+                rows = wanted.complete(wanted.read(found, [number]), constants[file.path])
+                rows = rows.filter(pa.array(~hidden[place : place + count]))
+                place += count
+                yield rows.slice(max(start - skipped, 0))
+                skipped += rows.num_rows
+            moved(read=file.size)
+
+    return wanted.arrow, each
 
 
 def table_frame(

@@ -27,6 +27,8 @@ from penstock.storage.delta_log import PARTITIONED, Shaped
 ROWS_PER_FILE = 2_000_000
 
 _CLUSTER, _BUCKETS = "penstock.clusterBy", "penstock.buckets"
+SHORT_GROUPS = "penstock.shortRowGroups"
+"""The property of a table of which single rows are read by their key: its row groups are short."""
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
@@ -50,6 +52,7 @@ class Placer:
     placement: Placement
     texts: tuple[str, ...] = ()
     """The partition columns that hold text."""
+    short_groups: bool = False
 
     @classmethod
     def of(cls, table: Shaped, keys: Sequence[str] | None) -> Placer:
@@ -60,7 +63,8 @@ class Placer:
         partition = tuple(table.partition_columns)
         order = dict.fromkeys([*cluster, *_by_time(types, keys)])
         placement = Placement(partition, cluster, int(buckets) if buckets else None)
-        return cls(tuple(order), placement, tuple(c for c in partition if types[c] == "string"))
+        short = table.configuration.get(SHORT_GROUPS) == "true"
+        return cls(tuple(order), placement, tuple(c for c in partition if types[c] == "string"), short)
 
     @property
     def by_hand(self) -> bool:

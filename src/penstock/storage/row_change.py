@@ -124,7 +124,7 @@ def commit(change: RowChange, log: int) -> int:
     try:
         put(change.table.path, version, actions, checkpoint_every=_CHECKPOINT_EVERY, log=log)
         return version
-    except BaseException:
+    except Exception:  # who is interrupted cannot know whether it was committed
         written.discard()
         raise
 

@@ -25,6 +25,9 @@ _LOG = "_delta_log"
 _LEFT = "_left"
 """The name of a file in the folder of a table that nobody needs any more; its time says since when."""
 
+_DRAFTS = (".draft", ".tmp")
+"""How commits are named before they are made: whoever is killed then leaves them, ours and those of delta-rs."""
+
 
 @dataclass(frozen=True)
 class Freed:
@@ -53,11 +56,13 @@ def vacuum(path: str, since: int, pinned: Iterable[int] = (), *, written_before:
     log = {name for name in files if name.startswith(f"{_LOG}/")}
     old = {name for name, info in files.items() if info.mtime is None or info.mtime <= written_before}
     data = {name for name in old - log if _checked(name) not in needed}
-    gone = [files[name] for name in sorted(data | _old_log(log, first))]
+    drafts = {name for name in old & log if name.endswith(_DRAFTS)}
+    gone = [files[name] for name in sorted(data | drafts | _old_log(log, first))]
     points.reached(points.DELETION)
     for info in gone:
         with suppress(FileNotFoundError):  # another one was here who took our lease for lost
             filesystem.delete_file(info.path)
+        points.reached(points.DELETED)
     _drop_empty_folders(filesystem, root, found, {files[name].path for name in files} - {info.path for info in gone})
     return Freed(len(gone), sum(info.size for info in gone))
 
@@ -70,14 +75,19 @@ def leave(path: str) -> None:
             marker.write(b"")
 
 
-def leave_forgotten(folder: str, used: Collection[str], cutoff: datetime) -> None:
-    """Leave the tables of a folder that nobody knows of and nobody has written since then: a CREATE was killed."""
+def leave_forgotten(folder: str, used: Collection[str], cutoff: datetime, *, empty: bool = False) -> None:
+    """Leave the tables of a folder that nobody knows of and nobody has written since then: a CREATE was killed.
+
+    ``empty``: only directories in which there is nothing.
+    """
     filesystem, root = filesystem_of(folder)
     for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         if table.path in used or table.type != fs.FileType.Directory:
             continue
         files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True, allow_not_found=True))
         newest = max(info.mtime for info in [table, *files])
+        if empty and files:
+            continue
         if newest <= cutoff and not any(info.base_name == _LEFT for info in files):
             leave(table.path)
 
@@ -115,6 +125,7 @@ def _delete(filesystem: fs.FileSystem, path: str) -> Freed:
     sizes = [info.size for info in files if info.type == fs.FileType.File and not info.base_name.startswith(_LEFT)]
     points.reached(points.DELETION)
     filesystem.delete_dir(path)
+    points.reached(points.DELETED)
     return Freed(len(sizes), sum(sizes))
 
 

@@ -42,6 +42,9 @@ from penstock.storage.runs import Run
 _GROUP_BYTES, _GROUP_ROWS = 16 * 1024 * 1024, 250_000
 """The size of row groups: where neighbours lie together, looking some rows up reads few of them."""
 
+_SHORT_BYTES, _SHORT_ROWS = 256 * 1024, 1_000
+"""The same where single rows are read by their key, and all of a group has to be unpacked for one of them."""
+
 _LONGEST_TEXT = 32
 _SILENT = {"appendOnly", "invariants", "timestampNtz"}
 """Features that ask nothing of a writer who adds and removes files of a table of ours."""
@@ -91,17 +94,20 @@ def create_table(path: str, schema_json: str, name: str, placement: Placement = 
         )  # fmt: skip
     except (DeltaError, OSError) as problem:
         raise WarehouseError(f"the table of {name!r} cannot be created at {path!r}: {problem}") from None
+    points.reached(points.COMMITTED)
     return int(table.version())
 
 
-def write_files(frame: DataFrame, path: str, run: str, partition: Sequence[str] = ()) -> list[AddAction]:
+def write_files(
+    frame: DataFrame, path: str, run: str, partition: Sequence[str] = (), *, short_groups: bool = False
+) -> list[AddAction]:
     """Write rows as Parquet files into the table's directory; nothing is visible until they are committed.
 
     Files of partitions are moved from the run's folder to those of the partitions, where Spark finds their values.
     """
     folder = _folder(run)
     writer = frame.write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").partitionBy(*partition)
-    writer = writer.option("parquet.block.size", _GROUP_BYTES)
+    writer = writer.option("parquet.block.size", _SHORT_BYTES if short_groups else _GROUP_BYTES)
     try:
         writer.parquet(f"{path}/{folder}")
     except SPARK_PROBLEMS:
@@ -111,7 +117,7 @@ def write_files(frame: DataFrame, path: str, run: str, partition: Sequence[str] 
     return _moved(path, folder, adds) if partition else adds
 
 
-def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
+def write_table(table: pa.Table, path: str, run: str, *, short_groups: bool = False) -> list[AddAction]:
     """The same for rows that are on the driver: one file, and no Spark."""
     if not table.num_rows:
         return []
@@ -120,7 +126,11 @@ def write_table(table: pa.Table, path: str, run: str) -> list[AddAction]:
     filesystem.create_dir(f"{root}/{folder}", recursive=False)  # not that of a table which was dropped meanwhile
     place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
     pq.write_table(
-        table, place, filesystem=filesystem, row_group_size=_GROUP_ROWS, write_statistics=_with_bounds(table.schema)
+        table,
+        place,
+        filesystem=filesystem,
+        row_group_size=_SHORT_ROWS if short_groups else _GROUP_ROWS,
+        write_statistics=_with_bounds(table.schema),
     )
     return _added(path, folder)
 
@@ -149,6 +159,7 @@ def _added(path: str, folder: str) -> list[AddAction]:
             place = f"{folder}/{info.path.split(f'/{folder}/', 1)[1]}"
             adds.append(AddAction(place, info.size, partition_of(place), now(), True, _statistics(footer)))
     moved(written=sum(add.size for add in adds))
+    points.reached(points.FILES)
     return adds
 
 
@@ -178,6 +189,7 @@ def discard(path: str, adds: Sequence[AddAction]) -> None:
     for add in adds:
         with suppress(OSError):
             filesystem.delete_file(f"{root}/{add.path}")
+        points.reached(points.DELETED)
     for folder in {add.path.split("/")[0] for add in adds if not add.partition_values}:
         _delete_folder(path, folder)
 
@@ -216,12 +228,30 @@ def commit(
         else:
             points.reached(points.COMMIT)
             _commit_by_delta_rs(before, new, gone, run)
-    except (DeltaError, VersionTaken) as problem:
-        raise PenstockError(
-            f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
-            "Only Penstock may write it; refresh again."
-        ) from None
+            points.reached(points.COMMITTED)
+    except DeltaError as problem:
+        if not _is_ours(before, run.name):  # a checkpoint that fails is told as if the commit did
+            raise _taken(node, problem) from None
+    except VersionTaken as problem:
+        raise _taken(node, problem) from None
     return before.version + 1
+
+
+def _is_ours(before: Snapshot, run: str) -> bool:
+    """Whether the version after this one was made by this run."""
+    filesystem, root = filesystem_of(before.path)
+    try:
+        with filesystem.open_input_stream(f"{root}/_delta_log/{before.version + 1:020d}.json") as stream:
+            return f'"{run}"'.encode() in stream.read()
+    except OSError:
+        return False
+
+
+def _taken(node: str, problem: Exception) -> PenstockError:
+    return PenstockError(
+        f"the table of {node!r} was changed by another writer while it was refreshed ({problem}). "
+        "Only Penstock may write it; refresh again."
+    )
 
 
 def _described(node: str, shape: Shape) -> tuple[Action, Action]:
@@ -317,8 +347,10 @@ def restore(path: str, version: int, run: Run) -> int:
     if can_write(path):
         _restore_by_hand(latest, Snapshot(path, version), run)
     else:
+        points.reached(points.COMMIT)
         properties = CommitProperties(custom_metadata=run.metadata())
         DeltaTable(table_uri(path)).restore(version, commit_properties=properties)
+        points.reached(points.COMMITTED)
     return latest_version(path)
 
 

@@ -9,6 +9,7 @@ from penstock.bench.workloads.growth import GROWTH
 from penstock.bench.workloads.history import HISTORY
 from penstock.bench.workloads.layouts import LAYOUTS
 from penstock.bench.workloads.medallion import MEDALLION
+from penstock.bench.workloads.models import MODELS
 from penstock.bench.workloads.nexmark import NEXMARK
 from penstock.bench.workloads.nothing import NOTHING
 from penstock.bench.workloads.shell import SHELL
@@ -20,7 +21,7 @@ WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION, BROKERAGE,
-        NEXMARK, DRIVER, SHELL, WRITES,
+        NEXMARK, MODELS, DRIVER, SHELL, WRITES,
     )
 }  # fmt: skip
 

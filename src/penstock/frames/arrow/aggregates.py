@@ -11,6 +11,8 @@ from sqlglot import exp
 
 from penstock.frames.arrow.calls import Call, call_of, is_call
 from penstock.frames.arrow.distributions import DEVIATIONS, deviation, percentile
+from penstock.frames.arrow.documents import joined_texts
+from penstock.frames.arrow.elements import orders_of
 from penstock.frames.arrow.exact import adds_up_exactly, averages, is_exact, stored
 from penstock.frames.arrow.expressions.conditions import truth
 from penstock.frames.arrow.expressions.types import DIGITS
@@ -47,6 +49,10 @@ def _aggregate(call: Call, rows: Rows, groups: Groups) -> pa.Array:
     if call.where is not None:
         kept = np.flatnonzero(_true(computed(call.where, rows)))
         return _aggregate(replace(call, where=None), rows.some(kept), groups.among(kept))
+    if call.name in ("json_agg", "json_order"):
+        keys = [(computed(key.this, rows), key) for key in call.order]
+        made = joined_texts if call.name == "json_agg" else orders_of
+        return made(computed(call.arguments[0], rows), keys, groups)
     if call.name in ("percentile", "median"):
         return _percentile(call, rows, groups)
     arguments = [computed(a, rows) for a in call.arguments if not isinstance(a, exp.Star)]

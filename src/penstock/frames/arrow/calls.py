@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from penstock.frames.arrow.expressions.values import check_arguments
 from penstock.frames.frame import NotHere
+from penstock.sql.documents import JsonAgg, JsonOrder
 
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.CountIf: "count_if", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
@@ -36,7 +37,7 @@ _BY_PLACE = ("first", "last", "nth_value", "lag", "lead")
 _OPERANDS = ("this", "expression", "quantile", "offset", "default")
 _SAID = (*_OPERANDS, "expressions", "big_int", "nulls_excluded")
 
-CALLS = (*_NAMES, exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
+CALLS = (*_NAMES, JsonAgg, JsonOrder, exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,7 @@ class Call:
     distinct: bool = False
     ignores_nulls: bool = False
     where: exp.Expr | None = None
+    order: tuple[exp.Ordered, ...] = ()
 
 
 def is_call(node: exp.Expr) -> bool:
@@ -69,6 +71,9 @@ def call_of(node: exp.Expr) -> Call:
         else:
             nulls = type(node)
         node = node.this
+    if isinstance(node, JsonAgg) and nulls is None:
+        name = "json_order" if isinstance(node, JsonOrder) else "json_agg"
+        return Call(name=name, arguments=(node.this,), where=where, order=tuple(node.keys))
     if isinstance(node, exp.WithinGroup):
         name, arguments, distinct = *_within_group(node), False
     else:

@@ -86,6 +86,10 @@ class ArrowFrame:
     def of(cls, spark: SparkOnDemand, table: pa.Table) -> ArrowFrame:
         return cls(spark, table.schema, lambda: table, Size.exactly(table.num_rows))
 
+    def holding(self, table: pa.Table) -> ArrowFrame:
+        """Other rows, with the same way to Spark."""
+        return ArrowFrame.of(self._spark, table)
+
     @property
     def table(self) -> pa.Table:
         """The rows; raises ``NotHere`` if they are Spark's to read after all."""

@@ -7,11 +7,13 @@ many may run at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Condition, Lock
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
+
+from penstock.frames.spark.problems import LOST_PROBLEMS
 
 _SETTINGS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
@@ -40,8 +42,9 @@ class _Turns:
             self._running -= 1
             if self._running == 0:
                 if self._interpreted:
-                    for name, value in self._usual.items():
-                        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+                    with suppress(*LOST_PROBLEMS):  # a session whose JVM has ended has no settings
+                        for name, value in self._usual.items():
+                            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
                 self._changed.notify_all()
 
 

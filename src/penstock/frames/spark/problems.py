@@ -12,10 +12,15 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from penstock.errors import QueryError
+from penstock.errors import QueryError, SparkError
 
 SPARK_PROBLEMS: tuple[type[Exception], ...] = (PySparkException, Py4JJavaError)
 """What a query can raise, in a classic session and over Spark Connect."""
+
+LOST_PROBLEMS: tuple[type[Exception], ...] = (Py4JError, ConnectionError)
+"""What is raised when the JVM has ended, whatever was asked of it."""
+
+_JVM_LOST = "Spark's Java process has ended while it was at work: it was killed, or had too little memory. Try again"
 
 _UNKNOWN = "the function "
 _LOST = "the Spark Connect server does not answer"
@@ -33,6 +38,23 @@ def spark_errors(what: str, names: Mapping[str, str] | None = None) -> Iterator[
     except SPARK_PROBLEMS as problem:
         said = clean_message(problem, names or {})
         raise QueryError(said if said.startswith((_UNKNOWN, _LOST)) else f"{what}: {said}") from None
+    except LOST_PROBLEMS as problem:
+        if not is_lost(problem):
+            raise
+        raise jvm_lost(what) from problem
+
+
+def jvm_lost(what: str) -> SparkError:
+    """What to say when the JVM ended. Whoever needs Spark next has another one, where it is an embedded one."""
+    return SparkError(f"{what}: {_JVM_LOST}; what was published stays.")
+
+
+def is_lost(problem: BaseException) -> bool:
+    """Whether a problem is that the JVM has ended; PySpark may stumble over it while it explains another one."""
+    seen: BaseException | None = problem
+    while seen is not None and not (isinstance(seen, LOST_PROBLEMS) and not isinstance(seen, Py4JJavaError)):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None and "Trace:" not in str(seen)  # which is how Py4J tells of a call that it does not know
 
 
 def message_of(problem: BaseException) -> str:

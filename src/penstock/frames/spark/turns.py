@@ -6,6 +6,7 @@ the session has its own settings again. A turn may begin before there is a sessi
 
 from __future__ import annotations
 
+from contextlib import suppress
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -86,7 +87,11 @@ class Turns:
     def _put_back(self) -> None:
         before, self._before = self._before, {}  # nobody waits for a session that is gone
         session, self._changed = self._changed, None
-        if session is not None:
+        if session is None or not before:
+            return
+        from penstock.frames.spark.problems import LOST_PROBLEMS  # late: who only shows settings needs no Spark
+
+        with suppress(*LOST_PROBLEMS):  # a session whose JVM has ended has no settings
             for name, value in before.items():
                 session.conf.unset(name) if value is None else session.conf.set(name, value)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
+from penstock.frames.arrow.expressions.json_values import json_texts
 from penstock.frames.arrow.expressions.texts import text
 from penstock.frames.arrow.expressions.types import DIGITS, Value
 from penstock.frames.arrow.expressions.values import Rows, column, each, few, rule, spread
 from penstock.frames.frame import NotHere
+from penstock.sql.documents import JsonText, quoted
 
 _NULLS = "spark.sql.jsonGenerator.ignoreNullFields"
 
@@ -71,6 +72,12 @@ def _written(inner: Any) -> str | None:
     raise NotHere
 
 
+@rule(JsonText, reads=("this",))
+def _document(node: JsonText, rows: Rows) -> Value:
+    """What stands in a document for a value."""
+    return json_texts(column(node.this, rows))
+
+
 @rule(exp.JSONFormat, reads=("this", "is_json"))
 def _json(node: exp.JSONFormat, rows: Rows) -> Value:
     """TO_JSON of a struct of plain values; what is NULL is left out."""
@@ -83,19 +90,14 @@ def _json(node: exp.JSONFormat, rows: Rows) -> Value:
 
 
 def _text_of(row: dict[str, Any]) -> str:
-    parts = (f"{_quoted(name)}:{_plain(one)}" for name, one in row.items() if one is not None)
+    parts = (f"{quoted(name)}:{_plain(one)}" for name, one in row.items() if one is not None)
     return "{" + ",".join(parts) + "}"
 
 
 def _plain(one: Any) -> str:
     if isinstance(one, bool):
         return "true" if one else "false"
-    return _quoted(one) if isinstance(one, str) else str(one)
-
-
-def _quoted(found: str) -> str:
-    text_of = json.dumps(found, ensure_ascii=False)
-    return re.sub(r"\\u00[01][0-9a-f]", lambda code: code[0][:4] + code[0][4:].upper(), text_of)
+    return quoted(one) if isinstance(one, str) else str(one)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

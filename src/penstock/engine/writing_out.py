@@ -1,0 +1,192 @@
+"""Plain views written out where they are read, so that whatever comes after sees nothing but one query.
+
+What is maintained reads a read model by its stored rows: ``v_user`` in another definition is what ``tv_user`` holds, so
+each level of a document only puts together what the level below has made. A query that somebody runs gets ``v_user`` as
+its query gives it now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from penstock.catalog import ViewRecord, World
+from penstock.engine.naming import STAMP
+from penstock.errors import DefinitionError, DependencyError, NotFoundError, NotSupportedError, SqlError
+from penstock.frames.settings import Settings
+from penstock.graph import Dag
+from penstock.sql.dialect import quoted
+from penstock.sql.json_functions import uses_json
+from penstock.sql.json_lineage import MARK, document_columns
+from penstock.sql.lexer import tokenize
+from penstock.sql.query import parse_query, parse_written, table_names, written_out
+from penstock.sql.statements import TableStatement
+
+
+def in_query(world: World, text: str) -> str:
+    """A query that somebody runs: plain views as their queries give them now."""
+    if not world.plain and not world.views:
+        return text
+    return _documents(world, _written_out(world, text, (), stored=False), stamped=True)
+
+
+def in_statement(world: World, statement: TableStatement) -> TableStatement:
+    """A statement that changes a table by what it reads: as ``in_query``. One that only Spark can read stays."""
+    if not world.plain or not statement.writes:
+        return statement
+    words = {token.text.strip("`").lower() for token in tokenize(statement.text) if token.kind in ("word", "quoted")}
+    if words.isdisjoint(world.plain):
+        return statement
+    try:
+        return replace(statement, text=in_query(world, statement.text))
+    except SqlError:
+        return statement
+
+
+def in_definition(world: World, text: str, settings: Settings, name: str) -> str:
+    """The query of a view that is maintained: read models by their stored rows."""
+    found = _written_out(world, text, (name.lower(),), stored=True)
+    if found != text:
+        _check_settings(world, text, settings, name)
+    return _documents(world, found, stamped=False)
+
+
+def _written_out(world: World, text: str, above: tuple[str, ...], *, stored: bool) -> str:
+    if not world.plain:
+        return text
+
+    def body(name: str) -> str | None:
+        key = name.lower()
+        if key not in world.plain:
+            return None
+        if key in above:
+            path = [world.display_name(k) for k in (*above[above.index(key) :], key)]
+            raise DependencyError(
+                f"view {path[0]!r} would read itself, which makes a cycle: {' -> '.join(path)}. "
+                "Change the query so that it does not."
+            )
+        kept = maintained(world, key)
+        if stored and kept is not None:
+            return f"SELECT {', '.join(quoted(column) for column, _, _ in kept.columns)} FROM {quoted(kept.name)}"
+        return _written_out(world, world.plain[key].query, (*above, key), stored=stored)
+
+    return written_out(text, body)
+
+
+def maintained(world: World, key: str) -> ViewRecord | None:
+    """The view that holds the rows of a plain view, if it is that of a read model."""
+    return next((world.views[model.key] for model in world.models.values() if model.plain_view == key), None)
+
+
+def _documents(world: World, text: str, *, stamped: bool) -> str:
+    """The text with stored documents told as such, where documents are built."""
+    if "json" not in text.lower() or not uses_json(parse_written(text)):
+        return text
+
+    def body(name: str) -> str | None:
+        view = world.views.get(name.lower())
+        documents = set() if view is None else documents_of(view)
+        if view is None or not documents:
+            return None
+        columns = [
+            f"{MARK}({quoted(column)}) AS {quoted(column)}" if column.lower() in documents else quoted(column)
+            for column, _, _ in view.columns
+        ]
+        more = [STAMP] if stamped and view.key in world.models else []
+        return f"SELECT {', '.join([*columns, *more])} FROM {quoted(view.name)}"
+
+    return written_out(text, body)
+
+
+def documents_of(view: ViewRecord) -> set[str]:
+    """The columns of a view, in lower case, that are JSON documents."""
+    return _documents_of(view.query, tuple(name for name, _, _ in view.columns))
+
+
+@lru_cache(maxsize=5_000)
+def _documents_of(query: str, columns: tuple[str, ...]) -> set[str]:
+    if "json" not in query.lower():
+        return set()
+    return {columns[place].lower() for place in document_columns(parse_written(query), len(columns))}
+
+
+def plain_views_of(world: World, text: str) -> Iterator[str]:
+    """The keys of the plain views that a text names itself."""
+    if world.plain:
+        yield from (name.lower() for name in table_names(parse_query(text)) if name.lower() in world.plain)
+
+
+def readers_of(world: World, key: str) -> list[str]:
+    """The keys of the views, plain and materialized, that name a plain view."""
+    plain = [other.key for other in world.plain.values() if key in plain_views_of(world, other.query)]
+    kept = [view.key for view in world.views.values() if view.written and key in plain_views_of(world, view.written)]
+    return [other for other in plain if maintained(world, other) is None] + kept
+
+
+def shown_graph(world: World) -> Dag:
+    """Who reads whom in the words of the user: plain views are in it, and a read model stands for its query."""
+    if not world.plain:
+        return world.views_graph()
+
+    def reads(text: str) -> tuple[str, ...]:
+        keys = (name.lower() for name in table_names(parse_query(text)))
+        models = ((key, maintained(world, key)) for key in keys)
+        return tuple(dict.fromkeys(key if model is None else model.key for key, model in models))
+
+    plain = {key: reads(view.query) for key, view in world.plain.items() if maintained(world, key) is None}
+    kept = {key: reads(view.written) if view.written else view.reads for key, view in world.views.items()}
+    return Dag({**dict.fromkeys(world.tables, ()), **plain, **kept})
+
+
+def check_unread(world: World, keys: Collection[str], what: str) -> None:
+    """Tables and views that plain views read stay; ``what`` would drop them."""
+    for key in keys:
+        readers = [view for view in world.plain.values() if _names(world, view.query, key)]
+        left = [view.name for view in readers if _model_key(world, view.key) not in keys]
+        if left:
+            told = ", ".join(repr(name) for name in left)
+            raise DependencyError(
+                f"{world.display_name(key)!r} cannot be dropped: the {'view' if len(left) == 1 else 'views'} {told} "
+                f"{'reads' if len(left) == 1 else 'read'} it. Use DROP VIEW first, then {what}."
+            )
+
+
+def _names(world: World, text: str, key: str) -> bool:
+    """Whether a text names a relation, or the query of a read model."""
+    return any(key in (name, _model_key(world, name)) for name in map(str.lower, table_names(parse_query(text))))
+
+
+def _model_key(world: World, key: str) -> str | None:
+    model = maintained(world, key) if key in world.plain else None
+    return None if model is None else model.key
+
+
+def _check_settings(world: World, text: str, settings: Settings, name: str) -> None:
+    """A plain view means what it meant where it was created."""
+    for key in plain_views_of(world, text):
+        view = world.plain[key]
+        if maintained(world, key) is None and dict(view.settings) != dict(settings.changed):
+            unlike = sorted(dict(view.settings).items() ^ dict(settings.changed).items())
+            raise DefinitionError(
+                f"view {name!r} cannot read {view.name!r}: that was created under another {unlike[0][0]}. "
+                f"Set it to the same, or run CREATE OR REPLACE VIEW {view.name} again in this session."
+            )
+
+
+def check_no_model(world: World, key: str) -> None:
+    """Nobody but a refresh writes a read model."""
+    if key in world.models:
+        raise NotSupportedError(
+            f"{world.views[key].name!r} is a read model: only its refresh writes it. Change the tables that its "
+            f"documents are made of: {', '.join(map(world.display_name, world.views[key].reads))}."
+        )
+
+
+def check_model(world: World, name: str) -> str:
+    """The key of a read model."""
+    key = world.resolve(name)
+    if key not in world.models:
+        kind = "table" if key in world.tables else "materialized view"
+        raise NotFoundError(f"{name!r} is a {kind}, not a read model. SHOW READ MODELS lists those.")
+    return key
