@@ -24,7 +24,17 @@ def running_server() -> Iterator[str]:
         programs, data = _programs(Path(home)), f"{home}/data"
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": home, **user}
         subprocess.run([f"{programs}/initdb", "-D", data, "-U", "tester", "-A", "trust", "-N"], check=True, **quiet)
-        start = [f"{programs}/pg_ctl", "-D", data, "-w", "-o", f"-k {home} -c listen_addresses='' -F", "start"]
+        start = [
+            f"{programs}/pg_ctl",
+            "-D",
+            data,
+            "-w",
+            "-t",
+            "600",
+            "-o",
+            f"-k {home} -c listen_addresses='' -F",
+            "start",
+        ]
         subprocess.run(start, check=True, **quiet)
         try:
             yield f"postgresql://tester@/postgres?host={home}"

@@ -11,7 +11,6 @@ from penstock.engine.naming import is_read_model
 from penstock.engine.options import plain_name
 from penstock.engine.report import counted
 from penstock.errors import NotSupportedError
-from penstock.frames.frame import NotHere
 from penstock.sql import statements as s
 from penstock.sql.names import OWN
 from penstock.storage.log_listing import newest_version
@@ -168,6 +167,8 @@ class Answering:
 
     def _table_statement(self, statement: s.TableStatement) -> DataFrame | Done:
         """What reads or writes the rows of a table."""
+        from penstock.frames.frame import NotHere
+
         if not statement.writes and self._is_no_table(statement.target):
             if statement.verb != "DESCRIBE":
                 raise NotSupportedError(

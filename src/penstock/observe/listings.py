@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.catalog.alerts import Alert
@@ -19,6 +17,9 @@ from penstock.graph.watermarks import as_time
 from penstock.observe.epochs import in_phases
 from penstock.observe.status import ViewStatus
 from penstock.observe.suggestions import suggestion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STATEMENT = "createtab_stmt"
 """The column of SHOW CREATE, named as Spark names it."""
@@ -37,16 +38,16 @@ class Listing:
         >>> Listing("name STRING, rows BIGINT", [("a", 1)]).arrow()[1].schema.types
         [DataType(string), DataType(int64)]
         """
+        import pyarrow as pa  # most listings are only printed
+
+        kinds = {
+            "STRING": pa.string(), "INT": pa.int32(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(),
+            "BOOLEAN": pa.bool_(), "TIMESTAMP": pa.timestamp("us", "UTC"), "ARRAY<STRING>": pa.list_(pa.string()),
+        }  # fmt: skip
         columns = [part.rsplit(" ", 1) for part in self.ddl.split(", ")]
         values = zip(*self.rows, strict=True) if self.rows else [()] * len(columns)
-        arrays = [pa.array(each, _ARROW[kind]) for each, (_, kind) in zip(values, columns, strict=True)]
+        arrays = [pa.array(each, kinds[kind]) for each, (_, kind) in zip(values, columns, strict=True)]
         return [name for name, _ in columns], pa.table({f"c{i}": array for i, array in enumerate(arrays)})
-
-
-_ARROW = {
-    "STRING": pa.string(), "INT": pa.int32(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(),
-    "TIMESTAMP": pa.timestamp("us", "UTC"), "ARRAY<STRING>": pa.list_(pa.string()),
-}  # fmt: skip
 
 
 def lines(column: str, text: str) -> Listing:
