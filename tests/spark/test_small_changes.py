@@ -65,7 +65,8 @@ def both(db: penstock.Database, tmp_path: Path) -> penstock.Database:
     described = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')"
     db.sql(f"CREATE TABLE t ({COLUMNS})")
     db.sql(f"CREATE TABLE u ({COLUMNS}) USING delta {described} LOCATION '{tmp_path / 'u'}'")
-    db.sql("CREATE TABLE s AS SELECT 1 AS id")
+    db.sql("CREATE TABLE s (id INT)")
+    db.sql("INSERT INTO s VALUES (1)")
     for name in "tu":
         db.sql(f"INSERT INTO {name} VALUES {ROWS}")
         db.sql(f"INSERT INTO {name} SELECT id + 10, k, x, y, d, at, day, b FROM {name}")
