@@ -69,7 +69,8 @@ def test_it_follows_commits_until_it_is_told_to_stop(warehouse: Path, how: signa
         told = json.loads(process.stdout.readline())
         assert [(one["view"], one["why"]) for one in told["due"]] == [("totals", "a commit to a source")]
         assert [(view["name"], view["action"]) for view in told["views"]] == [("totals", "INCREMENTAL")]
-        process.send_signal(how)
+        for what in (signal.SIGSTOP, signal.SIGCONT, how):
+            process.send_signal(what)
         assert process.wait(30) == 0
     assert stale(warehouse) == ["by_hand"]
 

@@ -92,7 +92,9 @@ class Soak:
 
     def _look(self, db: penstock.Database, calm: bool) -> None:
         for view in db.status():
-            if view.target_lag is not None and view.lag is not None:
+            if view.target_lag is None or view.lag is None:
+                continue
+            if view.name in self.lags or not view.too_old:  # at the beginning it is as old as the warehouse
                 self.targets[view.name] = view.target_lag.total_seconds()
                 self.lags.setdefault(view.name, []).append((view.lag / view.target_lag, calm))
 

@@ -231,7 +231,7 @@ def test_explain_create() -> None:
     ("text", "line", "column", "words"),
     [
         ("FOO", 1, 1, "found 'FOO'"),
-        ("CREATE VIEW v AS SELECT 1", 1, 1, "found 'CREATE'"),
+        ("CREATE INDEX v AS SELECT 1", 1, 1, "found 'CREATE'"),
         (
             "CREATE MATERIALIZED VIEW v SELECT 1",
             1,
@@ -281,7 +281,7 @@ def test_an_empty_statement(text: str) -> None:
         ("SELCT 1", "SELECT"),
         ("CREATE MATERIALISED VIEW v AS SELECT 1", "CREATE MATERIALIZED VIEW"),
         ("DROP MATERIALIZED VEIW v", "DROP MATERIALIZED VIEW"),
-        ("DROP VIEW v", "DROP MATERIALIZED VIEW"),
+        ("DROP VEW v", "DROP VIEW"),
         ("DELET FROM t", "DELETE FROM"),
     ],
 )

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 _SHOWN = 12
 """Refreshes that the display remembers."""
 _TIMES_A_SECOND = 2
-_SECONDS = 3600.0
+_SECONDS = 1.0
+"""How long a signal may wait. One that comes just after a process was stopped and continued is given to any thread, and
+the main one, which alone may answer it, goes on waiting."""
 
 
 def run(

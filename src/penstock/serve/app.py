@@ -45,7 +45,9 @@ class Application:
         refreshes = RefreshMetrics(registry)
         self.warehouses = Warehouses(options.places, refreshes.count)
         self.gate = Gate(options.limits.running, options.limits.waiting)
-        self.context = Context(options, self.state, self.warehouses, self.gate, Jobs(self.gate))
+        self.context = Context(
+            options=options, state=self.state, warehouses=self.warehouses, gate=self.gate, jobs=Jobs(self.gate)
+        )
         registry.register(StateCollector(self._scraped, self._work))
         self.api = FastAPI(
             title="Penstock", version=__version__, root_path=options.root_path, docs_url=None, redoc_url=None,

@@ -18,7 +18,7 @@ from penstock.serve.state import State
 from penstock.serve.work import Gate, Jobs
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Context:
     options: Options
     state: State

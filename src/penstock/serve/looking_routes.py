@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from penstock.serve.context import Admin, Meant, Reader, Served, answer, listed, shows
 from penstock.serve.problems import of_status
 from penstock.serve.roles import Role
+from penstock.vocabulary import Action, Status
 
 routes = APIRouter(prefix="/api/v1", tags=["Warehouse"])
 
@@ -23,7 +24,13 @@ _EPOCH = {
     "epoch": 12, "published_at": "2026-11-18T20:00:00+00:00", "restored": None, "views": ["totals"],
     "sources": {"orders": 3}, "due": {"totals": "ON COMMIT"}, "seconds": 0.21, "rows_inserted": 2, "rows_deleted": 2,
 }  # fmt: skip
-_HISTORY = {"epoch": 12, "view": "totals", "status": "SUCCEEDED", "action": "INCREMENTAL", "reason": "CHANGED"}
+_HISTORY = {
+    "epoch": 12,
+    "view": "totals",
+    "status": Status.SUCCEEDED,
+    "action": Action.INCREMENTAL,
+    "reason": "CHANGED",
+}
 _ALERT = {"kind": "lag_exceeded", "view": "totals", "message": "it is 10 min old, and its target lag is 1 min"}
 _CHECKPOINT = {"name": "before_import", "epoch": 12, "views": 3, "created_at": "2026-11-18T20:00:00+00:00"}
 _SECRET = ("alert_webhook",)

@@ -22,6 +22,7 @@ from penstock.serve.problems import Refused
 from penstock.serve.results import JSON, Rows, computed, found_here, wanted, written
 from penstock.serve.roles import Role, role_for
 from penstock.sql.parser import parse
+from penstock.vocabulary import Action
 
 routes = APIRouter(prefix="/api/v1", tags=["SQL"])
 
@@ -199,7 +200,7 @@ _SCHEMA = {
     "tables": [{"name": "orders", "kind": "managed", "columns": [{"name": "id", "type": "int", "comment": None}]}],
     "materializedViews": [{
         "name": "totals", "query": "SELECT region, SUM(amount) AS total FROM orders GROUP BY region",
-        "sources": ["orders"], "refreshMode": "INCREMENTAL", "policy": "AUTO", "refresh": "ON COMMIT",
+        "sources": ["orders"], "refreshMode": Action.INCREMENTAL, "policy": "AUTO", "refresh": "ON COMMIT",
         "lastRefresh": "2026-11-18T20:00:00+00:00", "status": "ACTIVE", "lagSeconds": 4.2, "targetLagSeconds": 60.0,
         "dataTime": "2026-11-18T20:00:00+00:00", "stale": False, "reason": None,
         "columns": [{"name": "region", "type": "string", "comment": None}],
@@ -237,7 +238,7 @@ def _views(hosted: Hosted, columns: dict[str, list[dict[str, Any]]]) -> Iterator
     for view in listed(hosted.db, "SELECT * FROM penstock.views"):
         yield {
             "name": view["name"], "query": view["query"], "sources": reads.get(view["name"], []),
-            "refreshMode": "INCREMENTAL" if view["incremental"] else "FULL", "policy": view["policy"],
+            "refreshMode": Action.INCREMENTAL if view["incremental"] else Action.FULL, "policy": view["policy"],
             "refresh": view["refresh"], "lastRefresh": view["last_refresh"], "status": view["state"],
             "lagSeconds": view["lag_seconds"], "targetLagSeconds": view["target_lag_seconds"],
             "dataTime": view["data_time"], "stale": view["stale"], "reason": view["reason"],

@@ -17,17 +17,19 @@ from penstock.serve.parameters import without_values
 from penstock.serve.problems import Refused
 from penstock.serve.results import Rows, computed, wanted, written
 from penstock.sql.dialect import quoted
+from penstock.vocabulary import Action, Status
 
 routes = APIRouter(prefix="/api/v1", tags=["Views"])
 
 _VIEW = {
     "name": "totals", "state": "ACTIVE", "state_in_words": "ACTIVE", "policy": "AUTO", "refresh": "ON COMMIT",
     "incremental": True, "reason": None, "reads": ["orders"], "populated": True, "lag_seconds": 4.2,
-    "target_lag_seconds": 60.0, "data_time": "2026-11-18T20:00:00+00:00", "behind": {}, "last_action": "INCREMENTAL",
+    "target_lag_seconds": 60.0, "data_time": "2026-11-18T20:00:00+00:00", "behind": {},
+    "last_action": Action.INCREMENTAL,
 }  # fmt: skip
 _REPORT = {
     "epoch": 13,
-    "views": [{"name": "totals", "status": "SUCCEEDED", "action": "INCREMENTAL", "reason": "CHANGED",
+    "views": [{"name": "totals", "status": Status.SUCCEEDED, "action": Action.INCREMENTAL, "reason": "CHANGED",
                "strategy": "OVERWRITE", "rows_inserted": 2, "rows_deleted": 2, "seconds": 0.21, "error": None}],
 }  # fmt: skip
 _PAGE = {

@@ -57,7 +57,7 @@ class Gate:
         return self._limiter.statistics().tasks_waiting
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Job:
     """A statement that was handed over."""
 
@@ -100,7 +100,7 @@ class Jobs:
         with self._lock:
             if self.running >= _RUNNING_JOBS:
                 raise Refused(429, "too many jobs are running.", help="Wait for some.", headers={"Retry-After": "5"})
-            job = Job(secrets.token_hex(12), user, database, datetime.now(timezone.utc))
+            job = Job(id=secrets.token_hex(12), user=user, database=database, begun_at=datetime.now(timezone.utc))
             self._known[job.id] = job
             for old in [one for one in self._known.values() if one.ended_at is not None][:-_KEPT_JOBS]:
                 del self._known[old.id]
