@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import after, multiset
+from penstock import points
 from penstock.frames import limits
 from penstock.storage.delta_log import Snapshot
-from penstock.storage.row_change import RowChange
+from races import between
 from sessions import having
 
 COLUMNS = "id INT, k STRING, x INT, y DECIMAL(10,2), d DOUBLE, at TIMESTAMP, day DATE, b BOOLEAN"
@@ -249,20 +250,10 @@ def test_files_that_a_checkpoint_of_spark_tells(db: penstock.Database) -> None:
     assert "_parsed" not in newest.read_text()
 
 
-def test_another_writer_between(both: penstock.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_writer_between(both: penstock.Database) -> None:
     """The rows are read again, so that the statement means what is there when it is committed."""
-    from penstock.engine import small_writes
-
-    real, calls = small_writes.commit, []
-
-    def late(change: RowChange, *given: Any) -> int:
-        if not calls:
-            calls.append(1)
-            both.sql("INSERT INTO t (id, x) VALUES (1, 100)")
-        return real(change, *given)
-
-    monkeypatch.setattr(small_writes, "commit", late)
-    assert str(both.sql("UPDATE t SET x = 0 WHERE id = 1")) == "UPDATE: 3 rows"
+    with between(points.COMMIT, 1, lambda: both.sql("INSERT INTO t (id, x) VALUES (1, 100)")):
+        assert str(both.sql("UPDATE t SET x = 0 WHERE id = 1")) == "UPDATE: 3 rows"
     assert {row["x"] for row in both.table("t").where("id = 1").collect()} == {0}
 
 
