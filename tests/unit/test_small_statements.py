@@ -41,6 +41,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[penstock.
             raise NeedsSpark
 
         monkeypatch.setattr(db._at.spark, "session", never)
+        monkeypatch.setattr(type(db._at.spark), "started", False)  # whatever other tests have started
         yield db
 
 

@@ -27,6 +27,7 @@ from penstock.storage.delta_log import HistoryGone, is_table
 from penstock.storage.log_writer import TableGone, can_write, held_log, is_held
 from penstock.storage.new_table import create_with_changes
 from penstock.storage.row_change import RowChange
+from penstock.storage.vacuum import leave
 
 
 def create(statement: CreateTable, path: str, session: Own) -> bool:
@@ -35,6 +36,7 @@ def create(statement: CreateTable, path: str, session: Own) -> bool:
         return False
     columns = plain_columns(statement.columns) if session.settings.here and not session.tables else None
     if columns is not None:
+        leave(path)  # who is killed leaves it to be deleted; what the catalog knows never is
         create_with_changes(path, columns)
     return columns is not None
 

@@ -145,8 +145,8 @@ class SourceTables:
         try:
             if external or not create(statement, path, own(self._spark)):
                 self._run_create(statement, path, external, world)
-            if not external:  # not before: Spark makes a table in an empty directory only
-                leave(path)  # who is killed leaves it to be deleted; what the catalog knows never is
+                if not external:  # not before: Spark makes a table in an empty directory only
+                    leave(path)
             self._add(statement.name, path, external, statement.watermark, fence)
         except BaseException:
             if not external and path not in {table.path for table in self._catalog.world().tables.values()}:

@@ -17,6 +17,8 @@ from penstock.frames.frame import NotHere
 from penstock.frames.settings import Settings
 
 _WHOLE, _POINT = re.compile(r"-?\d{1,9}"), re.compile(r"-?(\d*)\.(\d+)")
+_IN_DOUBLE = {pa.float64(), pa.int32(), pa.int16(), pa.int8(), pa.null()}
+"""Types whose values a DOUBLE holds, each as it is."""
 
 
 def written_columns(rows: Sequence[Sequence[exp.Expr]], settings: Settings) -> list[pa.Array]:
@@ -36,7 +38,7 @@ def _column(values: Sequence[exp.Expr], settings: Settings) -> pa.Array:
     found = [computed(value, one) for value in values]
     kinds = {value.type for value in found}
     try:
-        kind = widest_of(sorted(kinds, key=str))
+        kind = pa.float64() if kinds <= _IN_DOUBLE and pa.float64() in kinds else widest_of(sorted(kinds, key=str))
     except NotHere:
         raise NotHere(f"values of types {', '.join(sorted(map(spark_name, kinds)))} in one column") from None
     return pa.concat_arrays([converted(value, kind) for value in found])
