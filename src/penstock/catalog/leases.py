@@ -136,6 +136,7 @@ class Leases:
         if self._thread is not None:
             self._thread.join()
         if self._given_back:
+            owners.discard(self._owner)
             return
         try:
             with self._catalog.transaction(writes=True) as connection:
