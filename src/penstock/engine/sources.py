@@ -65,7 +65,9 @@ def pinned(world: World, nodes: Iterable[str], run: str | None = None) -> dict[s
         if key in ancestors:
             relation = Relation(name=key, path=table.path, before=None)
             try:
-                relation.after = pin(world, key, run).snapshot()
+                after = pin(world, key, run).snapshot()
+                assert after.head  # read now, so that a log that cannot be fails the readers of this table only
+                relation.after = after
             except PenstockError as problem:
                 relation.error = type(problem)(f"table {table.name!r}: {problem}")
             found[key] = relation
