@@ -51,9 +51,9 @@ def _create_models(stage: Stage) -> dict[str, str]:
         stage.bench.say(f"creating {name}")
         stage.database.sql(f"CREATE TABLE {name} AS {query}")
     told = {row[0]: row for row in stage.database.sql("SELECT name, query, refresh FROM penstock.views").collect()}  # type: ignore[union-attr]
-    for name in blog.MODELS:
-        stage.views[name] = told[name][1]
+    for name in reversed(blog.MODELS):  # what is read by an IMMEDIATE view is IMMEDIATE itself
         stage.sql(f"ALTER MATERIALIZED VIEW {name} REFRESH MANUAL")
+    stage.views |= {name: told[name][1] for name in blog.MODELS}
     return {name: told[name][2] for name in blog.MODELS}
 
 
