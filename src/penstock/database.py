@@ -397,15 +397,18 @@ class Database:
             runner.run()
         return runner
 
-    def runner(self, tell: Callable[[Finished], None] | None = None, *, lets_java_go: bool = False) -> Runner:
+    def runner(
+        self, tell: Callable[[Finished], None] | None = None, *, lets_java_go: bool = False, sleeps: bool = False
+    ) -> Runner:
         """What ``run`` runs, not begun yet; for who decides when it begins and ends.
 
         ``lets_java_go``: an embedded Spark stops after a while without work, and DataFrames of it are lost.
+        ``sleeps``: it ends after a while without work, and its ``nap`` says when to begin again.
         """
         from penstock.running import Runner
 
         self._at.check_open(to_change=True)
-        return Runner(self._at, tell, lets_java_go=lets_java_go)
+        return Runner(self._at, tell, lets_java_go=lets_java_go, sleeps=sleeps)
 
     def set(self, name: str, value: str) -> None:
         """Change a setting of the warehouse."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from penstock.catalog.connection import sqlite_file
+from penstock.schedule.naps import SIGNALS, Nap
 from penstock.schedule.scheduler import Finished, Scheduler
 
 if TYPE_CHECKING:
@@ -17,12 +19,22 @@ if TYPE_CHECKING:
 class Runner:
     """A scheduler that runs. ``with db.run(background=True):`` stops it at the end."""
 
-    def __init__(self, at: Warehouse, tell: Callable[[Finished], None] | None = None, *, lets_java_go: bool = False):
-        """``lets_java_go``: after a while without work. Who holds DataFrames of the session would lose them."""
-        self._at = at
-        self._scheduler = Scheduler(
-            at.catalog, lambda: at.engine, tell=tell or _nobody, rest=self._rest if lets_java_go else _never
-        )
+    def __init__(
+        self,
+        at: Warehouse,
+        tell: Callable[[Finished], None] | None = None,
+        *,
+        lets_java_go: bool = False,
+        sleeps: bool = False,
+    ):
+        """``lets_java_go``: after a while without work. Who holds DataFrames of the session would lose them.
+        ``sleeps``: it ends after a while without work, with a ``nap`` that says when to begin again."""
+        self._at, self._lets_java_go = at, lets_java_go
+        file = sqlite_file(at.catalog.url) if sleeps and SIGNALS else None
+        self._catalog = [] if file is None else [file, f"{file}-wal"]
+        self.nap: Nap | None = None
+        self._told_to_stop = False
+        self._scheduler = Scheduler(at.catalog, lambda: at.engine, tell=tell or _nobody, rest=self._rest)
         self._thread: threading.Thread | None = None
 
     def run(self, *, until_idle: bool = False) -> None:
@@ -41,6 +53,7 @@ class Runner:
 
     def stop(self, *, wait: bool = True) -> None:
         """End it; what is being refreshed is finished first, which is waited for."""
+        self._told_to_stop = True
         self._scheduler.stop()
         if wait and self._thread is not None:
             self._thread.join()
@@ -55,7 +68,8 @@ class Runner:
 
     @property
     def stopping(self) -> bool:
-        return self._scheduler.stopping
+        """Whether it was told to stop."""
+        return self._told_to_stop
 
     def join(self, seconds: float) -> None:
         """Wait for the end, at most so long."""
@@ -74,17 +88,18 @@ class Runner:
     ) -> None:
         self.stop()
 
-    def _rest(self, idle: timedelta) -> None:
-        """Let Java go when nothing was done for long."""
+    def _rest(self, idle: timedelta, settings: Mapping[str, str]) -> None:
+        """After a while without work let Java go, then end."""
         from penstock.engine.settings import length_of
 
-        if self._at.spark.started and idle >= length_of(self._at.catalog.world().settings, "spark_idle_time"):
-            self._at.spark.rest()
+        if self._at.spark.started:
+            if self._lets_java_go and idle >= length_of(settings, "spark_idle_time"):
+                self._at.spark.rest()
+        elif self._catalog and self._at.all_is_sent and idle >= length_of(settings, "sleep_after"):
+            self.nap = self._scheduler.nap(self._catalog)
+            if self.nap is not None:
+                self._scheduler.stop()
 
 
 def _nobody(finished: Finished) -> None:
     """Hears of refreshes where nobody wants to."""
-
-
-def _never(idle: timedelta) -> None:
-    """What is done after a while without work, where nothing is."""

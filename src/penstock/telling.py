@@ -47,6 +47,11 @@ class Telling:
     def _webhook(self) -> Webhook:
         return Webhook()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to be sent."""
+        return "_webhook" not in self.__dict__ or self._webhook.idle
+
     def close(self) -> None:
         if "_webhook" in self.__dict__:
             self._webhook.close()

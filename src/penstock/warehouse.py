@@ -100,6 +100,11 @@ class Warehouse:
             engine.refresh, self.path,
         )  # fmt: skip
 
+    @property
+    def all_is_sent(self) -> bool:
+        """Whether nobody outside is still to be told of something."""
+        return self.alerting.idle and (self._lineage is None or self._lineage.idle)
+
     def close(self) -> None:
         """An embedded Spark stops with the last warehouse that uses it."""
         if self.closed:

@@ -121,6 +121,58 @@ def test_lines_for_people_and_a_look_at_sighup(warehouse: Path) -> None:
         assert process.wait(30) == 0
 
 
+def asleep(process: subprocess.Popen[str]) -> bool:
+    """Waits until a scheduler sleeps; that it had time enough is told by whoever gives up."""
+    for _ in range(600):
+        if b"asleep.py" in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def resident(process: subprocess.Popen[str]) -> int:
+    """The memory of a process in MiB."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1]) // 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process holds is read from /proc")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_after_a_while_without_work_it_is_a_few_megabytes_that_wait(warehouse: Path, how: signal.Signals) -> None:
+    with penstock.connect(warehouse) as db:
+        db.set("sleep_after", "1 second")
+    with running(warehouse, "--json") as process:
+        assert process.stdout is not None
+        for number in (2, 3):
+            assert asleep(process)
+            assert resident(process) < 16
+            insert(warehouse, number)
+            told = json.loads(process.stdout.readline())
+            assert [(view["name"], view["action"]) for view in told["views"]] == [("totals", "INCREMENTAL")]
+        assert asleep(process)
+        process.send_signal(how)
+        assert process.wait(30) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == "stopped\n"
+    assert stale(warehouse) == ["by_hand"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process holds is read from /proc")
+def test_a_sleeper_wakes_when_a_moment_comes_and_at_sighup(warehouse: Path) -> None:
+    with penstock.connect(warehouse) as db:
+        db.sql("ALTER MATERIALIZED VIEW by_hand REFRESH EVERY 5 SECONDS")
+        db.set("sleep_after", "1 second")
+    with running(warehouse, "--json") as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            assert "by_hand" in process.stdout.readline()
+            assert asleep(process)
+        process.send_signal(signal.SIGHUP)
+        assert asleep(process)
+        process.terminate()
+        assert process.wait(30) == 0
+
+
 def test_what_is_due_now(warehouse: Path) -> None:
     insert(warehouse, 2)
     done = once(warehouse)

@@ -23,6 +23,7 @@ from penstock.cli.output import cell, err, out, plain_table, print_json, say_hin
 from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, time_cells
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.logs import LEVEL, written
+from penstock.schedule.naps import SIGNALS, Nap, fall_asleep
 from penstock.vocabulary import Action, Status
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _SHOWN = 12
 """Refreshes that the display remembers."""
 _TIMES_A_SECOND = 2
+_WOKEN = "--woken"
+"""Says that this process has slept, and was greeted before."""
 _SECONDS = 1.0
 """How long a signal may wait. One that comes just after a process was stopped and continued is given to any thread, and
 the main one, which alone may answer it, goes on waiting."""
@@ -45,12 +48,13 @@ def run(
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
+    woken: Annotated[bool, typer.Option(_WOKEN, hidden=True)] = False,
 ) -> None:
     """Keep views fresh that say when they refresh: ON COMMIT, EVERY, CRON or TARGET LAG.
 
     It runs until Ctrl-C or SIGTERM, and finishes what it is doing first; a second one abandons that. Several of them
     may run on one warehouse: they share the work. At a terminal it shows how the views stand, elsewhere it writes a
-    line for each refresh that did something, with --json in JSON.
+    line for each refresh that did something, with --json in JSON. After a while without work it gives its memory back.
     """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         live = not json and not once and out().is_terminal
@@ -63,8 +67,8 @@ def run(
                 failed.append(finished)
             tell(finished)
 
-        runner = database.runner(told, lets_java_go=True)
-        if not json:
+        runner = database.runner(told, lets_java_go=True, sleeps=display is None and not once)
+        if not json and not woken:
             say_hint(_greeting(database))
         logs = written(os.environ.get(LEVEL, "warning"), as_json=json) if display is None else nullcontext()
         with _obeying(runner), logs:
@@ -76,6 +80,8 @@ def run(
                     runner.join(_SECONDS)
             else:
                 display.during(runner)
+            if runner.nap is not None:
+                _nap(runner, runner.nap)
     if failed:
         raise typer.Exit(1)
     if not json and not once:
@@ -106,11 +112,22 @@ def _obeying(runner: Runner) -> Iterator[None]:
     if hasattr(signal, "SIGHUP"):
         wanted[signal.SIGHUP] = lambda number, frame: runner.look_again()
     before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
+    if SIGNALS:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # who was asleep has blocked them until now
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _nap(runner: Runner, nap: Nap) -> None:
+    """Turn into a process that waits for work, unless a signal came first. The catalog is not closed: closing it
+    writes to it, and would wake whoever sleeps."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # they are heard asleep, or by whoever wakes
+    if runner.stopping:
+        return
+    fall_asleep(nap, [*(word for word in sys.orig_argv if word != _WOKEN), _WOKEN])
 
 
 def _abandon(number: int) -> None:

@@ -39,6 +39,7 @@ SETTINGS = {
     "alert_webhook": Setting("", "the URL that alerts are sent to", kind="url"),
     "history_retention": Setting("30 days", "how long the history of refreshes and alerts is kept"),
     "spark_idle_time": Setting("10 minutes", "after how long without work penstock run lets Java go"),
+    "sleep_after": Setting("5 minutes", "after how long without work penstock run gives its memory back"),
     "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", kind="memory"),
 }
 

@@ -47,6 +47,11 @@ class Lineage:
     def __call__(self, event: Began | Ended) -> None:
         self._sender.send(event)
 
+    @property
+    def idle(self) -> bool:
+        """Whether every event has been sent."""
+        return self._sender.idle
+
     def close(self) -> None:
         self._sender.close()
 

@@ -36,6 +36,11 @@ class Sender(Generic[_T]):
         except queue.Full:
             self._log.warning("%s: one was not sent, since %s wait for the receiver", self._name, LONGEST_QUEUE)
 
+    @property
+    def idle(self) -> bool:
+        """Whether all that was to be sent has been, or has failed for good."""
+        return not self._queue.unfinished_tasks
+
     def close(self, patience: float = 5.0) -> None:
         """Send what is left, for at most so many seconds."""
         if self._thread is not None:
@@ -50,3 +55,5 @@ class Sender(Generic[_T]):
                 self._deliver(item)
             except Exception as problem:  # its message may have the URL, and with it a secret
                 self._log.warning("%s: one could not be sent: %s", self._name, type(problem).__name__)
+            finally:
+                self._queue.task_done()

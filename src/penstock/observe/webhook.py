@@ -53,6 +53,10 @@ class Webhook:
         self._sleep = sleep or self._sender.closing.wait
         self.send, self.close = self._sender.send, self._sender.close
 
+    @property
+    def idle(self) -> bool:
+        return self._sender.idle
+
     def _deliver(self, delivery: Delivery) -> None:
         body, number = json.dumps(delivery.document).encode(), uuid.uuid4().hex
         for wait in (*_WAITS, None):

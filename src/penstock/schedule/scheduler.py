@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,7 +26,9 @@ from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream
 from penstock.errors import PenstockError, RefreshError, without_values
 from penstock.observe.alerting import look
+from penstock.schedule.asleep import marks
 from penstock.schedule.due import Due, Why
+from penstock.schedule.naps import Nap, settled
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
 from penstock.vocabulary import Action, Reason
@@ -97,8 +100,9 @@ class Scheduler:
         *,
         tell: Callable[[Finished], None] = lambda finished: None,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
-        rest: Callable[[timedelta], None] = lambda idle: None,
+        rest: Callable[[timedelta, Mapping[str, str]], None] = lambda idle, settings: None,
     ):
+        """``rest`` hears how long there was nothing to do, with the settings in force."""
         self._catalog, self._engine = catalog, engine
         self._tell, self._clock, self._rest = tell, clock, rest
         self._watch = Watch()
@@ -131,6 +135,19 @@ class Scheduler:
         """The views that are being refreshed now."""
         with self._lock:
             return set().union(*self._busy.values())
+
+    def nap(self, catalog: Iterable[str]) -> Nap | None:
+        """What to watch while nothing is due, besides the files of the catalog; None if something is, or nobody can
+        tell. To be called by the loop."""
+        if self._seen is None:
+            return None
+        logs = [f"{table.path}/_delta_log" for table in self._seen.world.tables.values()]
+        seen = marks([*catalog, *logs])  # first: what changes while it is being looked at is seen afterwards
+        world, found = self._look(self._clock())
+        if not found.quiet(self._clock()) or not settled(seen, time.time()):
+            return None
+        until = None if found.next is None else found.next.timestamp()
+        return Nap(marks=seen, until=until, poll=length_of(world.settings, "poll_interval").total_seconds())
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -193,7 +210,7 @@ class Scheduler:
         if self._running():
             self._last_work = now
         else:
-            self._rest(now - self._last_work)
+            self._rest(now - self._last_work, world.settings)
         return tick
 
     def _may_begin(self, key: str, now: datetime, taken: Collection[str], done: set[str] | None) -> bool:
