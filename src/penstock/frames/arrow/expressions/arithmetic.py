@@ -64,9 +64,9 @@ def _literal(node: exp.Literal, rows: Rows) -> Value:
         number = int(text)
         return pa.scalar(number, pa.int32() if number < 2**31 else pa.int64())
     if re.fullmatch(r"\d+(\.\d*)?[eE][+-]?\d{1,3}", text):
-        if math.isinf(number := float(text)):  # more than a DOUBLE holds: Spark refuses it as it reads it
+        if math.isinf(double := float(text)):  # more than a DOUBLE holds: Spark refuses it as it reads it
             raise NotHere
-        return pa.scalar(number, pa.float64())
+        return pa.scalar(double, pa.float64())
     if not re.fullmatch(r"\d*\.\d+", text):
         raise NotHere
     return _decimal_literal(text)
