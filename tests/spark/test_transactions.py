@@ -270,6 +270,9 @@ def test_to_immediate_and_back(bank: penstock.Database) -> None:
     assert rows(bank, "later") == [(2, STARTED - 51)]
     bank.refresh()
     assert_fresh(bank, "later", "INCREMENTAL")
+    bank.sql("ALTER MATERIALIZED VIEW later SUSPEND")
+    with pytest.raises(penstock.DefinitionError, match="'later' cannot be REFRESH IMMEDIATE: it is suspended"):
+        bank.sql("ALTER MATERIALIZED VIEW later REFRESH IMMEDIATE")
 
 
 def test_large_statements_by_spark_are_followed_too(bank: penstock.Database) -> None:
