@@ -38,6 +38,10 @@ REFUSED = [
     "(i, i) VALUES (1, 2)",
     "(s) VALUES (100000)",
     "(i) VALUES (1/0)",
+    "(l) VALUES (1.5L)",
+    "(s) VALUES (2.0S)",
+    "(f) VALUES (1e400)",
+    "(f) VALUES (1e400D)",
 ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from threading import Thread
@@ -23,6 +24,8 @@ from oracle import assert_all_fresh, assert_fresh
 from penstock import points
 from penstock.catalog.transactions import Intents
 from penstock.engine.callbacks import Committed
+from penstock.schedule.scheduler import Scheduler
+from penstock.storage.log_listing import newest_version
 from races import between, let_leases_run_out
 
 VIEWS = {
@@ -267,6 +270,9 @@ def test_to_immediate_and_back(bank: penstock.Database) -> None:
     assert rows(bank, "later") == [(2, STARTED - 51)]
     bank.refresh()
     assert_fresh(bank, "later", "INCREMENTAL")
+    bank.sql("ALTER MATERIALIZED VIEW later SUSPEND")
+    with pytest.raises(penstock.DefinitionError, match="'later' cannot be REFRESH IMMEDIATE: it is suspended"):
+        bank.sql("ALTER MATERIALIZED VIEW later REFRESH IMMEDIATE")
 
 
 def test_large_statements_by_spark_are_followed_too(bank: penstock.Database) -> None:
@@ -330,6 +336,26 @@ def test_readers_never_see_half_of_what_writers_do_that_are_killed(bank: penstoc
     transfer(bank, 1)
     check(bank)
     assert_fresh(bank, "summary", ("INCREMENTAL", "FULL"))
+
+
+def test_what_a_dead_writer_left_makes_nobody_late(bank: penstock.Database, writers: Writers) -> None:
+    """Commits that were never published are not read, so no view is behind them, and none is refreshed for them."""
+    bank.sql("ALTER MATERIALIZED VIEW later REFRESH ON COMMIT")
+    bank.refresh()
+    paths = {name: table.path for name, table in bank._catalog.world().tables.items()}
+    place = 0
+    while not any((newest_version(paths[name]) or 0) > i.base for name, i in Intents(bank._catalog).all().items()):
+        place += 1
+        assert writers.run(warehouse=bank.path, times=1, seed=1, die_at=place) == -9
+    assert {view.name: view.behind for view in bank.status() if view.behind} == {}
+    played = Scheduler(bank._catalog, lambda: bank._at.engine)
+    with ThreadPoolExecutor(1) as pool:
+        assert played.tick(pool).begun == []
+    transfer(bank, 1)
+    check(bank)
+    assert {view.name for view in bank.status() if view.behind} == {"later"}
+    with ThreadPoolExecutor(1) as pool:
+        assert played.tick(pool).begun == [("later",)]
 
 
 @pytest.mark.catalogs

@@ -27,6 +27,7 @@ from penstock.catalog.leases import Leases
 from penstock.catalog.tables import SCHEMA_VERSION, epochs, settings
 from penstock.errors import AlreadyExistsError, DependencyError, LeaseLostError, NotFoundError, WarehouseError
 from penstock.vocabulary import Policy
+from postgres import new_database
 
 WHEN = datetime(2024, 2, 29, 12, 30, tzinfo=timezone.utc)
 
@@ -360,6 +361,16 @@ def test_a_password_is_not_shown(tmp_path: Path) -> None:
         Catalog("postgresql://user:s3cr@et@127.0.0.1:1/none?password=s3cret")
     assert "cret" not in str(caught.value)
     assert "@et" not in str(caught.value)
+
+
+def test_a_server_that_was_started_again_is_not_noticed(postgres: str) -> None:
+    url = new_database(postgres)
+    catalog, other = Catalog(url), Catalog(url)
+    assert catalog.world().epoch == other.world().epoch
+    with other.transaction(writes=False) as connection:  # what all connections see of it is that they end
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+        assert connection.execute(text(ended + "pg_backend_pid()")).all() == [(True,)]
+    assert catalog.world().settings == {}
 
 
 def test_a_look_that_is_cheap_notices_what_is_committed_after_it_began(catalog: Catalog, url: str) -> None:

@@ -6,8 +6,10 @@ A statement either does what it means here, or is left to Spark, which is not th
 from __future__ import annotations
 
 import json
+import resource
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -285,3 +287,30 @@ def test_another_writer_between(alone: penstock.Database) -> None:
     kept = {path.name for path in Path(path_of(alone)).glob("run-*/*.parquet")}
     assert {Path(file.path).name for file in newest(path_of(alone)).files} <= kept
     assert len(kept) == 5, "what was written by INSERT, INSERT, MERGE, UPDATE and INSERT, each once"
+
+
+@contextmanager
+def files_up_to(most: int) -> Iterator[None]:
+    """No file grows beyond some bytes, as on a disk that is full."""
+    known = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, known[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, known)
+
+
+def test_a_full_disk_is_told_and_the_transaction_goes_on(alone: penstock.Database) -> None:
+    alone.sql("CREATE TABLE t (id INT)")
+    with alone.transaction() as tx:
+        with files_up_to(10), pytest.raises(penstock.WarehouseError, match=r"on 't' failed: .* its disk has room"):
+            tx.sql("INSERT INTO t VALUES (1)")
+        tx.sql("INSERT INTO t VALUES (2)")
+    assert rows_of(alone) == Counter([(2,)])
+    tx = alone.transaction()
+    tx.sql("INSERT INTO t VALUES (3)")
+    with files_up_to(10), pytest.raises(penstock.WarehouseError), tx:
+        pass  # its end comes when the disk is full
+    assert rows_of(alone) == Counter([(2,)])
+    alone.sql("INSERT INTO t VALUES (4)")
+    assert rows_of(alone) == Counter([(2,), (4,)])

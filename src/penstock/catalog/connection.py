@@ -34,8 +34,9 @@ def open_engine(url: str | URL) -> Engine:
     shown = without_password(url)
     try:
         given = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url) if isinstance(url, str) else url
-        engine = create_engine(given)
-        if engine.dialect.name == "sqlite":
+        server = make_url(given).get_backend_name() != "sqlite"
+        engine = create_engine(given, pool_pre_ping=server)  # connections from before the server was started again
+        if not server:
             _configure_sqlite(engine)
         else:
             _configure_server(engine)

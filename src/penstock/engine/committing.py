@@ -39,9 +39,9 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
-from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError
+from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError, WarehouseError
 from penstock.storage.branch import same_rows, undo
-from penstock.storage.delta_log import Snapshot, snapshot_of
+from penstock.storage.delta_log import Snapshot, first_line, snapshot_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import TableGone, VersionTaken, put, said
 from penstock.storage.runs import RUN
@@ -82,7 +82,8 @@ class Committing:
             world = worlds.pop() if worlds else self._work.catalog.world()
             return _Commit(self._work, by_key, doing, becoming).run(world, also), world
 
-        report, world = attempts(attempt, "the views")
+        with disk_errors(doing):
+            report, world = attempts(attempt, "the views")
         self._work.vacuum_if_due(world)
         return report
 
@@ -119,9 +120,9 @@ class Committing:
         leases = Leases(self._work.catalog, keys, _patience(self._work, self._work.catalog.world(), doing))
         with leases:
             world = self._work.catalog.world()
-            if undo_left(self._work, world, keys, leases.fence):
-                world = self._work.catalog.world()
-            yield world
+            with disk_errors(doing):
+                undone = undo_left(self._work, world, keys, leases.fence)
+            yield self._work.catalog.world() if undone else world
 
 
 class _Commit:
@@ -307,6 +308,18 @@ class _Commit:
     def _is_open(self, intent: Intent) -> bool:
         """Whether it was neither published, nor undone by another."""
         return Intents(self._work.catalog).all().get(intent.source) == intent
+
+
+@contextmanager
+def disk_errors(doing: str) -> Iterator[None]:
+    """What could not be written is said, with what to do."""
+    try:
+        yield
+    except OSError as problem:
+        raise WarehouseError(
+            f"{doing} failed: {first_line(problem)}. Nothing was changed; see that its disk has room and can be "
+            "written, and try again."
+        ) from problem
 
 
 def undo_left(work: Workplace, world: World, tables: Iterable[str], fence: Fence) -> Mapping[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from penstock.catalog import TableRecord, ViewRecord, World
+from penstock.catalog.states import ACTIVE
 from penstock.engine.sources import Relation
 from penstock.errors import DefinitionError, DependencyError
 from penstock.sql.statements import PERIODICALLY
@@ -70,6 +71,11 @@ def check_immediate(world: World, view: ViewRecord, *, initialize: bool = True) 
     why = why_not_immediate(world, view)
     if why is None and not initialize:
         why = "it would have no rows to begin with. Leave WITH NO DATA out"
+    if why is None and world.states.get(view.key, ACTIVE).suspended:
+        why = (
+            "it is suspended, and IMMEDIATE views never are. Resume it first: "
+            f"ALTER MATERIALIZED VIEW {view.name} RESUME"
+        )
     if why is not None:
         raise DefinitionError(f"view {view.name!r} cannot be REFRESH IMMEDIATE: {why}.")
 

@@ -82,13 +82,23 @@ def at_one_moment(catalog: Catalog, look: Callable[[Reading], object], keys: Key
 
 
 def pin(world: World, key: str, run: str | None = None) -> Pin:
-    """The version at which a table is read; by whoever makes the ``run``, with what that has committed.
+    """The version at which a table is read; by whoever makes the ``run``, with what that has committed."""
+    path = world.tables[key].path
+    return Pin(path=path, version=readable(world, key, newest_version(path), run))
+
+
+def readable(world: World, key: str, newest: int | None, run: str | None = None) -> int | None:
+    """The version at which a table is read whose newest version is known.
 
     What another has committed in the place of the transaction, which was too late for it, is read.
     """
-    table, intent = world.tables[key], world.intents.get(key)
-    newest = newest_version(table.path)
+    intent = world.intents.get(key)
     if intent is None or intent.run == run or newest is None or newest <= intent.base:
-        return Pin(path=table.path, version=newest)
-    of_intent = run_of(table.path, intent.base + 1) == intent.run
-    return Pin(path=table.path, version=intent.base if of_intent else newest)
+        return newest
+    of_intent = run_of(world.tables[key].path, intent.base + 1) == intent.run
+    return intent.base if of_intent else newest
+
+
+def versions_now(world: World) -> dict[str, int | None]:
+    """The versions at which all tables are read."""
+    return {key: pin(world, key).version for key in world.tables}

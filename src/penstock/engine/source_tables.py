@@ -15,7 +15,7 @@ from penstock.catalog import Catalog, Fence, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
 from penstock.catalog.transactions import Intents
 from penstock.engine.claims import claim
-from penstock.engine.committing import Committing, Write
+from penstock.engine.committing import Committing, Write, disk_errors
 from penstock.engine.event_time import check_column
 from penstock.engine.immediate import immediate_readers
 from penstock.engine.reading import Pins, Reading, reading
@@ -36,7 +36,6 @@ from penstock.errors import (
     NotSupportedError,
     QueryError,
     SqlError,
-    WarehouseError,
 )
 from penstock.frames.frame import NotHere
 from penstock.frames.settings import ANSI, own
@@ -46,7 +45,7 @@ from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
-from penstock.storage.delta_log import Snapshot, first_line, is_table
+from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.locations import local_path
 from penstock.storage.log_writer import VersionTaken
 from penstock.storage.new_table import WITH_CHANGES
@@ -280,14 +279,9 @@ class SourceTables:
             elif table.key in seen.world.intents:
                 with self._committing.alone([table.key], f"{statement.verb} on {table.name}"):
                     continue
-            try:
+            with disk_errors(f"{statement.verb} on {table.name!r}"):
                 meant = in_statement(seen.world, statement)
                 written = self._write_here(meant, table, seen, alone=within is None)
-            except OSError as problem:
-                raise WarehouseError(
-                    f"{statement.verb} on {table.name!r} failed: {first_line(problem)}. Nothing was changed; see that "
-                    "its disk has room and can be written, and try again."
-                ) from problem
             if written is not None:
                 return written
         raise ConflictError(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from penstock.catalog import Catalog, TableRecord
 from penstock.catalog.leases import identity
 from penstock.engine.callbacks import Committed
-from penstock.engine.committing import Committing, Write
+from penstock.engine.committing import Committing, Write, disk_errors
 from penstock.engine.reading import Keys, Pin, Reading, at_one_moment, pin
 from penstock.engine.report import Report
 from penstock.errors import ConflictError, NotSupportedError, PenstockError
@@ -71,7 +71,8 @@ class Transaction:
             base = self._pins[key].snapshot()
             check_can_branch(base, table.name)
             path = os.path.join(self._folder, f"{len(self._branches)}")
-            make_branch(base, path)
+            with disk_errors(f"{self._doing} on {table.name!r}"):
+                make_branch(base, path)
             self._branches[key] = Branch(table=table, base=base, path=path)
         return replace(table, path=self._branches[key].path)
 
@@ -88,8 +89,9 @@ class Transaction:
                         f"table {write.table.name!r} was changed by another writer since {self._doing} began, and the "
                         "first one wins. Nothing has changed; try again."
                     )
-            for write in writes:
-                take_files(write.base, self._branches[write.table.key].path, write.actions)
+            with disk_errors(self._doing):
+                for write in writes:
+                    take_files(write.base, self._branches[write.table.key].path, write.actions)
             return self._committing.commit(writes, self._doing) if writes else None
         finally:
             self.rollback()

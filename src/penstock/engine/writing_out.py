@@ -143,12 +143,15 @@ def check_unread(world: World, keys: Collection[str], what: str) -> None:
     """Tables and views that plain views read stay; ``what`` would drop them."""
     for key in keys:
         readers = [view for view in world.plain.values() if _names(world, view.query, key)]
-        left = [view.name for view in readers if _model_key(world, view.key) not in keys]
+        left = [view for view in readers if _model_key(world, view.key) not in keys]
         if left:
-            told = ", ".join(repr(name) for name in left)
+            models = [maintained(world, view.key) for view in left]
+            named = [("view", v.name) if m is None else ("table", m.name) for v, m in zip(left, models, strict=True)]
+            told = ", ".join(f"the {'view' if kind == 'view' else 'read model'} {name!r}" for kind, name in named)
+            first = ", ".join(f"DROP {kind.upper()} {name}" for kind, name in named)
             raise DependencyError(
-                f"{world.display_name(key)!r} cannot be dropped: the {'view' if len(left) == 1 else 'views'} {told} "
-                f"{'reads' if len(left) == 1 else 'read'} it. Use DROP VIEW first, then {what}."
+                f"{world.display_name(key)!r} cannot be dropped: {told} {'reads' if len(left) == 1 else 'read'} it. "
+                f"Use {first} first, then {what}."
             )
 
 

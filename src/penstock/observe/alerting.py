@@ -13,10 +13,10 @@ from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.alerts import Alert, Episode
 from penstock.catalog.tables import utc
 from penstock.engine.lags import lags_of, seconds_to_see
+from penstock.engine.reading import versions_now
 from penstock.engine.settings import number_of
 from penstock.graph.lags import period
 from penstock.observe.status import data_time_of, in_words, slowness
-from penstock.storage.log_listing import newest_version
 from penstock.vocabulary import AlertKind
 
 _TOO_OLD = 2
@@ -71,7 +71,7 @@ def current_alerts(catalog: Catalog, view: str | None = None) -> list[Alert]:
     """All alerts, as of now: those that go on first, then the newest first."""
     if not catalog.read_only:
         world = catalog.world()
-        newest = {key: newest_version(table.path) for key, table in world.tables.items()}
+        newest = versions_now(world)
         seen = catalog.last_refreshes(that_saw_sources=True)
         look(catalog, world, seen, newest, catalog.open_alerts(), datetime.now(timezone.utc))
     return catalog.alerts(view)

@@ -12,9 +12,9 @@ from penstock.catalog.catalog import utc
 from penstock.catalog.states import ACTIVE
 from penstock.engine.faults import state_of
 from penstock.engine.lags import lags_of, pace, seconds_to_see
+from penstock.engine.reading import versions_now
 from penstock.graph.watermarks import as_time
 from penstock.sql.intervals import described
-from penstock.storage.log_listing import newest_version
 from penstock.vocabulary import Action, Policy, Reason, State, Status
 
 
@@ -122,7 +122,7 @@ class ViewStatus:
 
 def status(catalog: Catalog) -> list[ViewStatus]:
     world, last, seen = catalog.world(), catalog.last_refreshes(), catalog.last_refreshes(that_saw_sources=True)
-    newest = {key: newest_version(table.path) for key, table in world.tables.items()}
+    newest = versions_now(world)
     newest |= {key: world.nodes[key].version for key in world.views}
     lags, leased, now = lags_of(world), catalog.leased(), datetime.now(timezone.utc)
     took = seconds_to_see(world, seen)

@@ -21,6 +21,7 @@ from penstock.catalog import Catalog, HistoryRecord, World
 from penstock.catalog.alerts import Episode
 from penstock.engine.consistency import together
 from penstock.engine.engine import Engine
+from penstock.engine.reading import readable
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream
@@ -230,7 +231,8 @@ class Scheduler:
                 beat=beat, world=world, last=catalog.last_refreshes(),
                 saw=catalog.last_refreshes(that_saw_sources=True), alerts=catalog.open_alerts(),
             )  # fmt: skip
-        versions = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
+        newest = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
+        versions = {key: readable(seen.world, key, version) for key, version in newest.items()}
         if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
             seen.versions = versions
             seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now)

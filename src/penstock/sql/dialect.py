@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects import Spark
+from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType
 from sqlglot.transforms import eliminate_distinct_on, preprocess, unnest_to_explode
 
@@ -27,6 +28,7 @@ _FOREIGN = ("&&", "??", "~~~", "~~", "~*", "<->", "<<->>", "|/", "||/", "<@", "@
             "->>", "#>", "#>>", "#-", "@@", "@?")  # fmt: skip
 """Operators of other databases. In Spark, the same characters are several operators or an error."""
 
+_WHOLE = (TokenType.BIGINT, TokenType.SMALLINT, TokenType.TINYINT)
 _ALSO_FUNCTIONS = (TokenType.WINDOW, TokenType.SESSION)
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _TYPE = exp.DataType.Type
@@ -131,10 +133,19 @@ class SparkSql(Spark):
             return join
 
         def parse(self, raw_tokens: list[Token], sql: str | None = None) -> list[exp.Expr | None]:
-            """WINDOW and SESSION are functions where a bracket follows."""
+            """WINDOW and SESSION are functions where a bracket follows; 1.5L is no number."""
             for token, following in pairwise(raw_tokens):
                 if token.token_type in _ALSO_FUNCTIONS and following.token_type == TokenType.L_PAREN:
                     token.token_type = TokenType.VAR
+                # what comes of a suffix lies where the number does: BIGINT, where somebody wrote L
+                if following.token_type in _WHOLE and following.start == token.start:
+                    number = (sql or "")[token.start : token.end + 1]
+                    if not number[:-1].isdigit():
+                        raise ParseError.new(
+                            f"{number} is no number",
+                            description=f"{number} is no number: only whole ones have the suffix {following.text}",
+                            line=token.line, col=token.col, highlight=number,
+                        )  # fmt: skip
             return super().parse(raw_tokens, sql)
 
     class Generator(Spark.Generator):

@@ -44,14 +44,18 @@ def check_can_branch(table: Snapshot, name: str) -> None:
 
 
 def make_branch(table: Snapshot, path: str) -> None:
-    """Make a branch of a version in a new directory."""
+    """Make a branch of a version in a new directory; nothing is left there if that fails."""
     root = filesystem_of(table.path)[1]
-    os.makedirs(f"{path}/_delta_log")
-    for file in _files_of(table.state.adds.values()):
-        _link(f"{root}/{file}", f"{path}/{file}")
     adds = [{"add": {**add, "dataChange": True}} for add in table.state.adds.values()]
     actions = [said("CLONE"), {"protocol": table.state.protocol}, {"metaData": table.state.metadata}, *adds]
-    put(path, 0, actions)
+    try:
+        os.makedirs(f"{path}/_delta_log")
+        for file in _files_of(table.state.adds.values()):
+            _link(f"{root}/{file}", f"{path}/{file}")
+        put(path, 0, actions)
+    except BaseException:
+        shutil.rmtree(path, ignore_errors=True)
+        raise
 
 
 def change_of(table: Snapshot, path: str) -> list[Action]:

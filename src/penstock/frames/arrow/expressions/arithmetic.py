@@ -7,6 +7,7 @@ division by zero), raises ``NotHere``, and Spark is asked. So nothing here decid
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 
@@ -63,7 +64,9 @@ def _literal(node: exp.Literal, rows: Rows) -> Value:
         number = int(text)
         return pa.scalar(number, pa.int32() if number < 2**31 else pa.int64())
     if re.fullmatch(r"\d+(\.\d*)?[eE][+-]?\d{1,3}", text):
-        return pa.scalar(float(text), pa.float64())
+        if math.isinf(double := float(text)):  # more than a DOUBLE holds: Spark refuses it as it reads it
+            raise NotHere
+        return pa.scalar(double, pa.float64())
     if not re.fullmatch(r"\d*\.\d+", text):
         raise NotHere
     return _decimal_literal(text)
