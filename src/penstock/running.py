@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Runner:
-    """A scheduler that runs. ``with db.run(background=True):`` stops it at the end."""
+    """A scheduler that runs. ``with db.run(background=True):`` ends it behind the block: what was written in it is
+    followed first."""
 
     def __init__(self, at: Warehouse, tell: Callable[[Finished], None] | None = None, *, lets_java_go: bool = False):
         """``lets_java_go``: after a while without work. Who holds DataFrames of the session would lose them."""
@@ -45,6 +46,12 @@ class Runner:
         if wait and self._thread is not None:
             self._thread.join()
 
+    def finish(self) -> None:
+        """End it when what is due now was refreshed: what was committed until now is followed."""
+        self._scheduler.finish()
+        if self._thread is not None:
+            self._thread.join()
+
     def look_again(self) -> None:
         """Look at once for what is due."""
         self._scheduler.look_again()
@@ -72,7 +79,10 @@ class Runner:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        if kind is None:
+            self.finish()
+        else:
+            self.stop()
 
     def _rest(self, idle: timedelta) -> None:
         """Let Java go when nothing was done for long."""
