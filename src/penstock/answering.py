@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -279,7 +280,7 @@ class Answering:
 
 def _check_within(statement: s.Statement) -> None:
     if not statement.only_reads and not isinstance(statement, s.TableStatement):
-        what = " ".join(statement.text.split()[:3]).upper()
+        what = " ".join(re.findall(r"\w+", statement.text)[:3])
         raise NotSupportedError(
             f"{what} .. cannot be part of a transaction: only INSERT, UPDATE, DELETE, MERGE, TRUNCATE and what reads. "
             "COMMIT or ROLLBACK first."
