@@ -47,11 +47,12 @@ def run(
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Keep views fresh that say when they refresh: ON COMMIT, EVERY, CRON or TARGET LAG.
+    """Keep views fresh that say when they refresh.
 
-    It runs until Ctrl-C or SIGTERM, and finishes what it is doing first; a second one abandons that. Several of them
-    may run on one warehouse: they share the work. At a terminal it shows how the views stand, elsewhere it writes a
-    line for each refresh that did something, with --json in JSON.
+    That is ON COMMIT, EVERY, CRON or TARGET LAG. It runs until Ctrl-C or SIGTERM, and finishes what it is doing
+    first; a second one abandons that. Several of them may run on one warehouse: they share the work. At a terminal
+    it shows how the views stand, elsewhere it writes a line for each refresh that did something, with --json in
+    JSON.
     """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         live = not json and not once and out().is_terminal

@@ -33,7 +33,10 @@ def top(
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Watch how the views stand, whoever refreshes them: what is too old first. Ctrl-C ends it."""
+    """Watch how views stand, what is wrong or too old first.
+
+    It shows what any process does. Ctrl-C ends it.
+    """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         if once or not out().is_terminal:
             out().print(_drawn(database))
