@@ -60,9 +60,7 @@ def test_what_does_not_fit_below_is_the_oldest(db: penstock.Database) -> None:
 
 
 def test_rows_of_many_columns_are_shown_a_line_for_each_value() -> None:
-    page = Page(
-        ["name", "query", *"abcdef"], [False] * 8, [("t", "SELECT a " * 12, None, *["long enough"] * 5)] * 2, 2
-    )
+    page = Page(["name", "query", *"abcdef"], [False] * 8, [("t", "SELECT a " * 12, None, *["long enough"] * 5)] * 2, 2)
     lines = drawn(page.readable(80), 80)
     assert lines[0].split() == ["name", "t"]
     assert lines[1].startswith("query  SELECT a SELECT a")
