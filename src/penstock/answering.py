@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.warehouse import Warehouse
 
 
-_NEEDS_SPARK = (s.TableStatement, s.ExplainView, s.ExplainCreate, s.ExplainQuery)
+_NEEDS_SPARK = (s.TableStatement, s.ExplainCreate, s.ExplainQuery)
 """Statements that only read, but not what the catalog knows."""
 
 
@@ -138,6 +139,12 @@ class Answering:
 
             text = in_query(self.at.catalog.world(), text)
             return read(text, self._seen, self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
+        if (
+            isinstance(statement, s.TableStatement)
+            and statement.verb == "DESCRIBE"
+            and self._is_no_table(statement.target)
+        ):
+            statement = s.DescribeView(statement.text, statement.target)
         if not statement.only_reads or isinstance(statement, _NEEDS_SPARK):
             return None
         names, rows = self._showing().listing(statement, self.at.catalog.world()).arrow()
@@ -279,7 +286,7 @@ class Answering:
 
 def _check_within(statement: s.Statement) -> None:
     if not statement.only_reads and not isinstance(statement, s.TableStatement):
-        what = " ".join(statement.text.split()[:3]).upper()
+        what = " ".join(re.findall(r"\w+", statement.text)[:3])
         raise NotSupportedError(
             f"{what} .. cannot be part of a transaction: only INSERT, UPDATE, DELETE, MERGE, TRUNCATE and what reads. "
             "COMMIT or ROLLBACK first."

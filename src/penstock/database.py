@@ -92,6 +92,11 @@ class Database:
         """The Spark session; it starts now if nothing needed it before."""
         return self._at.spark.session()
 
+    def interrupt(self) -> None:
+        """Cancel what Spark is computing in this session. A Spark that has not been needed is not started for it."""
+        if self._at.spark.started:
+            self.spark.interruptAll()
+
     def close(self) -> None:
         """Close the warehouse; an embedded Spark stops with the last database that uses it."""
         self._at.close()

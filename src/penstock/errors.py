@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _MOST_NAMED = 20
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
@@ -54,6 +55,23 @@ class NotSupportedError(PenstockError):
 
 class QueryError(PenstockError):
     """Spark refused a query or failed while running it; the message is Spark's, without its stack."""
+
+
+@contextmanager
+def of_object(what: str) -> Iterator[None]:
+    """Name the object in errors that know only its query.
+
+    >>> with of_object("view 'totals'"):
+    ...     raise QueryError("the query is not valid: no such column.")
+    Traceback (most recent call last):
+    penstock.errors.QueryError: view 'totals': the query is not valid: no such column.
+    """
+    try:
+        yield
+    except SqlError as problem:
+        raise SqlError(f"{what}: {problem}", line=problem.line, column=problem.column) from None
+    except QueryError as problem:
+        raise QueryError(f"{what}: {problem}") from None
 
 
 class NotFoundError(PenstockError):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Runner:
-    """A scheduler that runs. ``with db.run(background=True):`` stops it at the end."""
+    """A scheduler that runs. ``with db.run(background=True):`` ends it behind the block: what was written in it is
+    followed first."""
 
     def __init__(
         self,
@@ -58,6 +59,12 @@ class Runner:
         if wait and self._thread is not None:
             self._thread.join()
 
+    def finish(self) -> None:
+        """End it when what is due now was refreshed: what was committed until now is followed."""
+        self._scheduler.finish()
+        if self._thread is not None:
+            self._thread.join()
+
     def look_again(self) -> None:
         """Look at once for what is due."""
         self._scheduler.look_again()
@@ -86,7 +93,10 @@ class Runner:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        if kind is None:
+            self.finish()
+        else:
+            self.stop()
 
     def _rest(self, idle: timedelta, settings: Mapping[str, str]) -> None:
         """After a while without work let Java go, then end."""

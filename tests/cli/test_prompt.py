@@ -66,6 +66,19 @@ def test_statements_over_several_lines_and_what_was_typed_before(
     assert "2 rows shown, 1 more" in capsys.readouterr().out
 
 
+def test_what_needs_no_spark_starts_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    with penstock.connect(tmp_path / "w") as database:
+        made, said = "CREATE TABLE t (id INT);\r", "INSERT INTO t VALUES (7), (8);\r"
+        typed(database, made, "BEGIN;\r", said, "COMMIT;\r", "SELECT * FROM t WHERE id > 7;\r", "\\q\r")
+        database.interrupt()
+    shown = capsys.readouterr()
+    assert (shown.err, "1 row, " in shown.out) == ("", True)
+
+
 def test_ctrl_c_stops_what_runs_and_spark_goes_on(db: penstock.Database) -> None:
     jobs = db.spark.sparkContext.statusTracker()
 

@@ -108,6 +108,13 @@ def test_what_refreshes_cost_and_what_epochs_were(run: Run, stocked: Path) -> No
     assert [line.split(",")[0] for line in newest["work"] if line.startswith("Notes")] == ["Notes: FAILED (ERROR)"]
 
 
+def test_each_command_is_told_in_a_line_of_80_columns(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = run("--help").stdout.partition("Commands:")[2].strip().splitlines()
+    assert len(told) >= 15
+    assert all(line.endswith(".") and not line.endswith("...") for line in told), told
+
+
 def test_top(run: Run, stocked: Path) -> None:
     shown = run("top", "--once", "-w", stocked).stdout
     assert "5 views, 0 being refreshed" in shown

@@ -159,6 +159,10 @@ def test_groups_are_shown(sales: penstock.Database) -> None:
 def test_settings_that_are_none(sales: penstock.Database) -> None:
     with pytest.raises(penstock.DefinitionError, match="there is no setting 'colour'"):
         sales.sql("SET colour = blue")
+    with pytest.raises(
+        penstock.DefinitionError, match="'poll_interval' is a length of time such as '1 second', and never 0"
+    ):
+        sales.sql("SET poll_interval = '0 seconds'")
     with pytest.raises(penstock.DefinitionError, match="is ATOMIC or NONE, not 'maybe'"):
         sales.set("consistency", "maybe")
     with pytest.raises(penstock.DefinitionError, match="is FASTEST or SLOWEST"):

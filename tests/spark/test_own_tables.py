@@ -82,11 +82,35 @@ def test_plain_questions_need_no_spark(shop: penstock.Database) -> None:
     assert found.names == ["name", "s"]
     assert found.rows.table.to_pylist() == [{"c0": "best", "c1": "ACTIVE"}]
     for statement in ("SHOW ALERTS", "SHOW MATERIALIZED VIEWS", "SHOW REFRESH HISTORY", "SHOW SETTINGS",
-                      "SHOW TABLES", "DESCRIBE MATERIALIZED VIEW best", "SHOW CONSISTENCY GROUPS"):  # fmt: skip
+                      "SHOW TABLES", "DESCRIBE MATERIALIZED VIEW best", "DESCRIBE best", "SHOW CONSISTENCY GROUPS",
+                      "EXPLAIN MATERIALIZED VIEW best", "SELECT * FROM penstock.views"):  # fmt: skip
         here, there = shop.read_here(statement), shop.sql(statement)
         assert here is not None, statement
         assert here.names == there.columns, statement
         assert here.rows.table.num_rows == there.count(), statement
+
+
+def test_few_rows_in_an_order_need_no_spark(shop: penstock.Database) -> None:
+    shop.sql("INSERT INTO orders VALUES (4, NULL, 7), (5, 'us', NULL), (6, 'ümlaut', -1), (7, 'Zürich', 7)")
+    for query in (
+        "SELECT * FROM orders ORDER BY region, id",
+        "SELECT region AS r, amount FROM orders ORDER BY amount DESC, id",
+        "SELECT id FROM orders ORDER BY amount NULLS LAST, region DESC NULLS FIRST, id LIMIT 3",
+        "SELECT id FROM orders WHERE id > 1 ORDER BY 1 DESC LIMIT 2 OFFSET 1",
+        "SELECT id FROM orders ORDER BY id LIMIT 0",
+        "SELECT name, state FROM penstock.views ORDER BY name DESC",
+        "SELECT action, rows_inserted FROM penstock.history WHERE view = 'totals' ORDER BY started_at DESC LIMIT 2",
+        "SELECT total FROM totals ORDER BY region OFFSET 1",
+    ):
+        found = shop.read_here(query)
+        assert found is not None, query
+        assert [tuple(row.values()) for row in found.rows.table.to_pylist()] == rows(shop.sql(query)), query
+    for query, count in {"SELECT id FROM orders LIMIT 2": 2, "SELECT id FROM orders LIMIT 9 OFFSET 5": 2}.items():
+        found = shop.read_here(query)
+        assert found is not None, query
+        assert found.rows.table.num_rows == count
+    for query in ("SELECT id FROM orders LIMIT 1 + 1", "SELECT id FROM orders ORDER BY rand()"):
+        assert shop.read_here(query) is None, query
 
 
 @pytest.mark.parametrize(

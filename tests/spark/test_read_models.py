@@ -143,8 +143,12 @@ BAD = {
 
 def test_errors_name_the_object(blog: penstock.Database) -> None:
     for query, said in BAD.items():
-        with pytest.raises(PenstockError, match=f"(?s){said}"):
+        with pytest.raises(PenstockError, match=f"(?s)'tv_bad'.*{said}"):
             blog.sql(f"CREATE TABLE tv_bad AS {query}")
+    with pytest.raises(QueryError, match=r"view 'bad': the query is not valid: .*`nope`"):
+        blog.sql("CREATE MATERIALIZED VIEW bad AS SELECT nope FROM tb_user")
+    with pytest.raises(QueryError, match=r"view 'bad': the query is not valid: .*`nope`"):
+        blog.sql("CREATE VIEW bad AS SELECT nope FROM tb_user")
     with pytest.raises(AlreadyExistsError, match="read model 'tv_user' exists already"):
         blog.sql(MODELS[1])
     with pytest.raises(DefinitionError, match="takes a query and nothing else"):

@@ -343,6 +343,19 @@ def test_in_the_background_commits_of_this_and_of_other_processes_are_followed(o
     assert orders.status()[0].stale, "nobody runs any more"
 
 
+def test_what_was_written_in_its_block_is_followed_before_it_ends(orders: penstock.Database) -> None:
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    orders.create_view("rich", "SELECT * FROM totals WHERE total > 5", refresh="ON COMMIT")
+    with orders.run(background=True):
+        orders.sql("INSERT INTO orders VALUES (3, 'eu', 7)")
+    assert [view.name for view in orders.status() if view.stale] == []
+    assert_fresh(orders, "totals", "INCREMENTAL")
+    assert_fresh(orders, "rich", "INCREMENTAL")
+    with pytest.raises(ZeroDivisionError), orders.run(background=True) as runner:
+        1 // 0  # noqa: B018
+    assert not runner.running
+
+
 def test_two_schedulers_share_the_work(orders: penstock.Database) -> None:
     orders.set("poll_interval", "100 milliseconds")
     orders.create_view("totals", TOTALS, refresh="ON COMMIT")

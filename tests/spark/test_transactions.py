@@ -159,7 +159,7 @@ def test_what_fails_or_is_rolled_back_leaves_nothing(bank: penstock.Database) ->
     with pytest.raises(penstock.PenstockError, match="cast"):
         bank.sql("INSERT INTO b VALUES (1, 'much')")
     assert rows(bank, "b") == [(2, 50)], "a statement that fails does nothing, and the transaction goes on"
-    with pytest.raises(penstock.NotSupportedError, match=r"CREATE TABLE C \.\. cannot be part of a transaction"):
+    with pytest.raises(penstock.NotSupportedError, match=r"CREATE TABLE c \.\. cannot be part of a transaction"):
         bank.sql("CREATE TABLE c (x INT)")
     with pytest.raises(penstock.PenstockError, match="a transaction has begun already"):
         bank.sql("BEGIN TRANSACTION")

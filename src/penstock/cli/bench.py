@@ -47,7 +47,10 @@ def bench(
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Measure nothing: list the workloads.")] = False,
 ) -> None:
-    """Measure refreshes against recomputation, MERGE by hand, Declarative Pipelines and DuckDB."""
+    """Measure refreshes against other ways to the same rows.
+
+    Those are recomputation, MERGE by hand, Declarative Pipelines and DuckDB.
+    """
     from penstock.bench.workloads import WORKLOADS
 
     if show:

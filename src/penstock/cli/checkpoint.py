@@ -20,7 +20,7 @@ def checkpoint(
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Name the newest epoch, so that it is kept and can be gone back to."""
+    """Name the newest epoch, to keep it and go back to it."""
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         if name is None:
             found = [(c.name, c.epoch, c.created_at) for c in database.checkpoints()]

@@ -51,7 +51,10 @@ def demo(
         str | None, typer.Option("--keep", metavar="PATH", help="Make the warehouse here and keep it.")
     ] = None,
 ) -> None:
-    """Watch views over views being kept fresh: bars of trades, or documents made of documents (read-models)."""
+    """Watch views over views being kept fresh.
+
+    Bars of trades, or documents made of documents (read-models).
+    """
     if what not in ("bars", "read-models"):
         raise WarehouseError(f"there is no demo {what!r}. Choose bars or read-models.")
     if keep is not None and Place(keep).exists:

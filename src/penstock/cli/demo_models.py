@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench import blog
-from penstock.cli.output import cell, out, plain_table, print_table
+from penstock.cli.output import cell, numbered, out, plain_table, print_table
 from penstock.errors import InternalError
 from penstock.vocabulary import Outcome
 
@@ -72,7 +72,7 @@ class ModelsDemo:
             steps["refresh"], _ = self._timed("refreshing", self.database.refresh)
         for model in blog.MODELS:
             last = self.database.history(model, 1)[0]
-            steps[f"  {model}: {last.action}, {last.rows_inserted:,} documents"] = last.seconds
+            steps[f"  {model}: {last.action}, {numbered(last.rows_inserted, 'document')}"] = last.seconds
         key = {"pk_post": COMPANY}
         steps["get tv_post by its key"], _ = self._timed("reading", lambda: self.database.get("tv_post", **key))
         return steps

@@ -32,7 +32,7 @@ def interruptible(database: Database, work: Callable[[], object]) -> None:
             pass
     except KeyboardInterrupt:
         while not ended.wait(_POLL) and worker.ident is not None:  # it may have come before the thread had begun
-            database.spark.interruptAll()
+            database.interrupt()
         raise
     if failures:
         raise failures[0]

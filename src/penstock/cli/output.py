@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from rich.console import Console
 from rich.measure import Measurement
@@ -61,11 +61,15 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(jsonable(document), ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """An empty table in the one style of the command; the columns in ``right`` are aligned there."""
+def plain_table(*columns: str, right: tuple[str, ...] = (), whole: tuple[str, ...] = ("view", "action")) -> Table:
+    """An empty table in the one style of the command. Columns in ``right`` are aligned there; what is in those in
+    ``whole`` does not go on in the next line."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        table.add_column(
+            column, justify=justify, overflow="ellipsis" if column in whole else "fold", no_wrap=column in whole
+        )
     return table
 
 
@@ -76,10 +80,18 @@ def print_table(table: Table) -> None:
     out().print(table)
 
 
-def fits(table: Table) -> bool:
+def fits(table: Table, console: Console | None = None) -> bool:
     """Whether a table can be printed without wrapping what it says."""
-    console = out()
+    console = console or out()
     return Measurement.get(console, console.options.update(max_width=_ENDLESS), table).maximum <= console.width
+
+
+def numbered(number: int, one: str, several: str = "") -> str:
+    """
+    >>> numbered(1, "view"), numbered(1200, "view"), numbered(2, "refresh", "refreshes")
+    ('1 view', '1,200 views', '2 refreshes')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def cell(value: object, style: str = "") -> Text:

@@ -87,10 +87,7 @@ def _own_command(database: Database, command: str) -> None:
 def _run(database: Database, progress: Progress, text: str, limit: int) -> None:
     pieces = split_script(text)
     for piece in pieces:
-        parse(piece)  # a slip of the pen is told before Spark starts
-    if pieces:
-        with progress.during("starting Spark"):
-            database.spark  # noqa: B018
+        parse(piece)  # a slip of the pen is told before anything is done
     for piece in pieces:
         interruptible(database, partial(run_statement, database, progress, piece, limit, json=False, timed=True))
 

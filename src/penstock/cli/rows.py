@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.engine.here import Found
 
 NULL = Text("NULL", style="dim")
+_READABLE = 16
+"""A column that is folded to fewer characters cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,23 @@ class Page:
         for row in self.rows:
             table.add_row(*[NULL if value is None else Text(value) for value in row])
         return table
+
+    def readable(self, width: int) -> Table:
+        """The table; where its columns would be too narrow to be read in that width, a line for each value."""
+        if self._narrowest() <= width:
+            return self.table()
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for number, row in enumerate(self.rows):
+            if number:
+                table.add_row()
+            for column, value in zip(self.columns, row, strict=True):
+                table.add_row(Text(column, style="bold"), NULL if value is None else Text(value, overflow="fold"))
+        return table
+
+    def _narrowest(self) -> int:
+        """How wide a table is if no column is folded to less than what can be read."""
+        texts = [[column, *(row[i] or "" for row in self.rows)] for i, column in enumerate(self.columns)]
+        return sum(min(max(map(len, column)), _READABLE) + 1 for column in texts) - 1
 
     def caption(self) -> str:
         if len(self.rows) < self.total:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import datetime
@@ -15,12 +15,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from penstock.cli.output import cell, err, out, plain_table, print_json, say_hint
-from penstock.cli.show import ACTION_STYLES, STATUS_STYLES, time_cells
+from penstock.cli.live import standing, that_fit
+from penstock.cli.output import err, numbered, out, print_json, say_hint
+from penstock.cli.show import ACTION_STYLES, STATUS_STYLES
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
 from penstock.logs import LEVEL, written
 from penstock.schedule.naps import SIGNALS, Nap, fall_asleep
@@ -50,28 +51,31 @@ def run(
     catalog: CatalogOption = None,
     woken: Annotated[bool, typer.Option(_WOKEN, hidden=True)] = False,
 ) -> None:
-    """Keep views fresh that say when they refresh: ON COMMIT, EVERY, CRON or TARGET LAG.
+    """Keep views fresh that say when they refresh.
 
-    It runs until Ctrl-C or SIGTERM, and finishes what it is doing first; a second one abandons that. Several of them
-    may run on one warehouse: they share the work. At a terminal it shows how the views stand, elsewhere it writes a
-    line for each refresh that did something, with --json in JSON. After a while without work it gives its memory back.
+    That is ON COMMIT, EVERY, CRON or TARGET LAG. It runs until Ctrl-C or SIGTERM, and finishes what it is doing
+    first; a second one abandons that. Several of them may run on one warehouse: they share the work. At a terminal
+    it shows how the views stand, elsewhere it writes a line for each refresh that did something, with --json in
+    JSON, and gives its memory back after a while without work.
     """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         live = not json and not once and out().is_terminal
         display = _Display(database) if live else None
         tell = display.hear if display is not None else _json_line if json else _line
         failed: list[Finished] = []
+        due: list[str] = []
 
         def told(finished: Finished) -> None:
+            due.extend(one.key for one in finished.due)
             if once and (finished.error or any(report.status == Status.FAILED for report in finished.reports)):
                 failed.append(finished)
             tell(finished)
 
         runner = database.runner(told, lets_java_go=True, sleeps=display is None and not once)
         if not json and not woken:
-            say_hint(_greeting(database))
+            _greet(database, once)
         logs = written(os.environ.get(LEVEL, "warning"), as_json=json) if display is None else nullcontext()
-        with _obeying(runner), logs:
+        with _obeying(runner, say_hint if display is None else display.say), logs:
             if once:
                 runner.run(until_idle=True)
             elif display is None:
@@ -84,29 +88,30 @@ def run(
                 _nap(runner, runner.nap)
     if failed:
         raise typer.Exit(1)
-    if not json and not once:
-        say_hint("stopped")
+    if not json and not (once and due):
+        say_hint("nothing was due" if once else "stopped")
 
 
-def _greeting(database: Database) -> str:
+def _greet(database: Database, once: bool) -> None:
     views = [view for view in database.status() if view.refreshes_itself]
     if not views:
-        return (
+        say_hint(
             "No view refreshes by itself yet. Say when, for example:\n"
             '  penstock sql "ALTER MATERIALIZED VIEW totals REFRESH ON COMMIT"'
         )
-    return f"keeping {len(views):,} {'view' if len(views) == 1 else 'views'} of {database.path} fresh; stop with Ctrl-C"
+    elif not once:
+        say_hint(f"keeping {numbered(len(views), 'view')} of {database.path} fresh; stop with Ctrl-C")
 
 
 @contextmanager
-def _obeying(runner: Runner) -> Iterator[None]:
+def _obeying(runner: Runner, say: Callable[[str], None]) -> Iterator[None]:
     """SIGTERM and Ctrl-C finish what is being done, a second one abandons it; SIGHUP looks at everything again."""
 
     def finish(number: int, frame: FrameType | None) -> None:
         if runner.stopping:
             _abandon(number)
         runner.stop(wait=False)  # first: another signal may come while this is being said
-        say_hint(f"finishing {', '.join(sorted(runner.busy())) or 'nothing'}; once more to abandon it")
+        say(f"finishing {', '.join(sorted(runner.busy())) or 'nothing'}; once more to abandon it")
 
     wanted = {signal.SIGTERM: finish, signal.SIGINT: finish}
     if hasattr(signal, "SIGHUP"):
@@ -172,43 +177,44 @@ def _said(report: ViewReport) -> str:
 
 
 class _Display:
-    """How the views stand, and the last refreshes, drawn again twice a second."""
+    """How the views stand, and the last refreshes, newest first, drawn again twice a second."""
 
     def __init__(self, database: Database):
         self._database = database
         self._last: deque[tuple[datetime, ViewReport]] = deque(maxlen=_SHOWN)
         self._lock = threading.Lock()
         self._refreshes = 0
+        self._said: Text | None = None
 
     def hear(self, finished: Finished) -> None:
         with self._lock:
             self._refreshes += 1
             self._last.extend((finished.began, report) for report in _worth_telling(finished))
 
+    def say(self, words: str) -> None:
+        """Say something beside what is drawn: what is printed meanwhile would be drawn over."""
+        self._said = Text(words, style="bold")
+
     def during(self, runner: Runner) -> None:
         runner.start()
-        with Live(console=err(), refresh_per_second=_TIMES_A_SECOND, get_renderable=lambda: self._drawn(runner)):
+        console = err()
+        with Live(
+            console=console, refresh_per_second=_TIMES_A_SECOND, get_renderable=lambda: self._drawn(runner, console)
+        ):
             while runner.running:
                 runner.join(1 / _TIMES_A_SECOND)
 
-    def _drawn(self, runner: Runner) -> Group:
-        busy = runner.busy()
-        table = plain_table("view", "refreshes", "state", "lag", "target", "behind")
-        for view in self._database.status():
-            if view.refreshes_itself:
-                refreshes, state, lag, target = time_cells(view)
-                if view.name.lower() in busy:
-                    state = Text("refreshing", style="cyan")
-                table.add_row(
-                    cell(view.name, "bold"), refreshes, state, lag, target, cell(view.behind_in_words(), "yellow")
-                )
+    def _drawn(self, runner: Runner, console: Console) -> Group:
+        views = [view for view in self._database.status() if view.refreshes_itself]
+        table = standing(views, console, refreshing=runner.busy())
         with self._lock:
             lines = [
                 Text.assemble(
                     (began.astimezone().strftime("%H:%M:%S "), "dim"),
                     (_said(r), STATUS_STYLES[r.status] if r.status == Status.FAILED else ACTION_STYLES[r.action]),
                 )
-                for began, r in self._last
+                for began, r in reversed(self._last)
             ]
-            count = Text(f"{self._refreshes:,} refreshes", style="dim")
-        return Group(table, count, *lines)
+            count = Text(numbered(self._refreshes, "refresh", "refreshes"), style="dim")
+        above: list[RenderableType] = [table, count, *([] if self._said is None else [self._said])]
+        return Group(*that_fit(above, lines, console))

@@ -51,10 +51,11 @@ NO_VIEWS = (
 def status(
     context: typer.Context, json: JsonOption = False, warehouse: WarehouseOption = None, catalog: CatalogOption = None
 ) -> None:
-    """Show how each view is maintained, how it stands, how old it is, and what it has not seen yet of what it reads.
+    """Show how views stand, how old they are, and what they lack.
 
-    Of views that refresh themselves: when, their state, and their lag against its target, red if it is over. Below:
-    errors, and the alerts that go on.
+    For each how it is maintained, and what it has not seen yet of what it reads. Of views that refresh themselves:
+    when, their state, and their lag against its target, red if it is over. Below: errors, and the alerts that go
+    on.
     """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         views = database.status()
@@ -138,9 +139,10 @@ def explain(
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Show how a view is maintained, or how one that is not created yet would be.
+    """Show how a view is maintained, or would be.
 
-    Its nodes, each node's rule and what it reads, whether it is incremental and if not, why.
+    The view, or the CREATE of one that is not there yet: its nodes, each node's rule and what it reads, whether it
+    is incremental and if not, why.
     """
     with opened(place_of(context, warehouse, catalog)) as (database, progress), progress.during("planning"):
         explanation = database.explain(view)
@@ -214,9 +216,10 @@ def _history_table(records: list[HistoryRecord], names: dict[str, str], now: dat
 
 
 def did(record: HistoryRecord) -> Text:
-    """What a refresh did, or that it failed."""
-    failed = record.status == Status.FAILED
-    return styled(record.status, STATUS_STYLES) if failed else styled(record.action, ACTION_STYLES)
+    """What a refresh did; or that it failed, or goes on."""
+    if record.status in (Status.FAILED, Status.RUNNING):
+        return styled(record.status, STATUS_STYLES)
+    return styled(record.action, ACTION_STYLES)
 
 
 def _costs_table(records: list[HistoryRecord], names: dict[str, str], now: datetime) -> Table:

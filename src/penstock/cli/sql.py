@@ -154,7 +154,7 @@ def run_statement(
     elif rows.columns == [STATEMENT]:  # to be run again, so not a character may be added
         out().file.write("".join(f"{row[0]};\n" for row in rows.rows))
     else:
-        print_table(rows.table())
+        print_table(rows.readable(out().width))
         out().print(f"({rows.caption()}{', ' if took else ''}{took})", style="dim")
     return list(result.report.values()) if isinstance(result, Done) and result.report is not None else []
 

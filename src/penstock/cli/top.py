@@ -12,8 +12,9 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from penstock.cli.output import cell, out, plain_table
-from penstock.cli.show import count, did, last_refresh, time_cells
+from penstock.cli.live import standing
+from penstock.cli.output import cell, numbered, out, plain_table
+from penstock.cli.show import count, did
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
 from penstock.vocabulary import Action, State, Status
 
@@ -32,7 +33,10 @@ def top(
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Watch how the views stand, whoever refreshes them: what is too old first. Ctrl-C ends it."""
+    """Watch how views stand, what is wrong or too old first.
+
+    It shows what any process does. Ctrl-C ends it.
+    """
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         if once or not out().is_terminal:
             out().print(_drawn(database))
@@ -51,15 +55,10 @@ def _drawn(database: Database) -> RenderableType:
     alerts = [alert for alert in database.alerts() if alert.cleared_at is None]
     building = sum(view.building for view in views)
     head = Text.assemble(
-        (database.path, "bold"), f"  {len(views):,} views, {building:,} being refreshed, ",
-        (f"{len(alerts):,} alerts", "bold red" if alerts else "green"),
+        (database.path, "bold"), f"  {numbered(len(views), 'view')}, {building:,} being refreshed, ",
+        (numbered(len(alerts), "alert"), "bold red" if alerts else "green"),
     )  # fmt: skip
-    table = plain_table("view", "refreshes", "state", "lag", "target", "behind", "last", "seconds", right=("seconds",))
-    for view in views:
-        table.add_row(
-            cell(view.name, "bold"), *time_cells(view), cell(view.behind_in_words(), "yellow"),
-            last_refresh(view), cell(view.last_seconds and f"{view.last_seconds:.2f}"),
-        )  # fmt: skip
+    table = standing(views, out(), past=True)
     names = {view.name.lower(): view.name for view in views}
     lines: list[RenderableType] = [
         Text.assemble((f"{names.get(a.view, a.view)}, {a.kind}: ", "yellow"), a.message) for a in alerts

@@ -35,7 +35,10 @@ def verify(
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Compare views with their queries, on what they were computed from. The exit code is 1 when one differs."""
+    """Compare views with their queries.
+
+    The queries are run on what the views were computed from. The exit code is 1 when one differs.
+    """
     with opened(place_of(context, warehouse, catalog)) as (database, progress), progress.during("verifying"):
         graph = database.graph()
         found = database.verify(*(views or ()), sample=sample)

@@ -1,4 +1,4 @@
-"""Queries that need no Spark: a few rows read of a table or view.
+"""Queries that need no Spark: a few rows read of a table or view, in an order.
 
 What is not surely the same here and there gives None, and Spark does it. Writing is in ``small_writes``.
 """
@@ -21,7 +21,7 @@ from penstock.frames.frame import Frame
 from penstock.frames.settings import own
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.plan import Plan, Unsupported, build
-from penstock.plan.operators import Filter, Operator, Project, Scan
+from penstock.plan.operators import Filter, Operator, Project, Scan, TopK
 from penstock.sql.names import OWN
 from penstock.sql.query import name_of, parse_query
 from penstock.sql.trees import cast, column
@@ -48,7 +48,7 @@ Own = Callable[[str], tuple[list[str], pa.Table]]
 
 
 def read(text: str, moment: Callable[[Keys], Reading], spark: SparkOnDemand, own_table: Own) -> Found | None:
-    """A query that only chooses rows and columns of one small table or view; None if Spark must do it.
+    """A query that only chooses and sorts rows and columns of one small table or view; None if Spark must do it.
 
     ``moment`` gives what is to be read.
     """
@@ -56,7 +56,10 @@ def read(text: str, moment: Callable[[Keys], Reading], spark: SparkOnDemand, own
         return None
     try:
         tree = parse_query(text)
-        if not isinstance(tree, exp.Select) or tree.args.get("order") or tree.find(exp.Limit, exp.Offset):
+        if not isinstance(tree, exp.Select):
+            return None
+        tree, shown = _ends(tree)
+        if shown is None:
             return None
         names = {name_of(table) for table in tree.find_all(exp.Table)}
         plainly = all(isinstance(e, exp.Alias | exp.Column | exp.Star) for e in tree.expressions)
@@ -64,7 +67,7 @@ def read(text: str, moment: Callable[[Keys], Reading], spark: SparkOnDemand, own
             return None
         name = names.pop()
         if name.lower().startswith(OWN):
-            return _read_own(tree, name.lower(), spark, own_table)
+            return _read_own(tree, name.lower(), spark, own_table, shown)
         seen = moment(lambda world: [known(world, name)])
         key = known(seen.world, name)
         snapshot = _newest(seen, key)
@@ -74,10 +77,33 @@ def read(text: str, moment: Callable[[Keys], Reading], spark: SparkOnDemand, own
     if plan is None or snapshot is None:
         return None
     found = _evaluated(plan.root, lambda scan: _scanned(scan, snapshot, spark))
-    return _found(plan, found)
+    return _found(plan, found, shown)
 
 
-def _read_own(tree: exp.Select, key: str, spark: SparkOnDemand, own_table: Own) -> Found | None:
+_ALL = 2**31 - 1
+
+
+def _ends(tree: exp.Select) -> tuple[exp.Select, slice | None]:
+    """A query whose order is that of its plan, and which of its rows are wanted; None if that is Spark's to say.
+
+    A plan keeps the order of rows only for a LIMIT, so there is one. LIMIT without an order takes any rows.
+    """
+    tree = tree.copy()
+    ends = {name: tree.args.get(name) for name in ("limit", "offset")}
+    if any(isinstance(end, exp.Fetch) for end in ends.values()):
+        return tree, None
+    if tree.args.get("order"):
+        return (tree if ends["limit"] else tree.limit(_ALL, copy=False)), slice(None)
+    numbers = {name: end.expression.to_py() for name, end in ends.items() if end and end.expression.is_int}
+    if len(numbers) < sum(end is not None for end in ends.values()) or any(number < 0 for number in numbers.values()):
+        return tree, None
+    for name in numbers:
+        tree.set(name, None)
+    first = numbers.get("offset", 0)
+    return tree, slice(first, first + numbers.get("limit", _ALL))
+
+
+def _read_own(tree: exp.Select, key: str, spark: SparkOnDemand, own_table: Own, shown: slice) -> Found | None:
     """The same of a table that tells of Penstock itself, whose rows are here already."""
     columns, rows = own_table(key)
     for table in tree.find_all(exp.Table):
@@ -85,15 +111,18 @@ def _read_own(tree: exp.Select, key: str, spark: SparkOnDemand, own_table: Own) 
     plan = build(tree, {key.removeprefix(OWN): tuple(columns)})
     frame = ArrowFrame.of(spark, rows.rename_columns(columns))
     return _found(
-        plan, _evaluated(plan.root, lambda scan: frame.renamed({stored: name for name, stored in scan.stored}))
+        plan, _evaluated(plan.root, lambda scan: frame.renamed({stored: name for name, stored in scan.stored})), shown
     )
 
 
-def _found(plan: Plan, found: Frame | None) -> Found | None:
+def _found(plan: Plan, found: Frame | None, shown: slice) -> Found | None:
     if found is None:
         return None
     rows = found.select([(f"c{i}", column(internal)) for i, (_, internal) in enumerate(plan.outputs)])
-    return Found([name for name, _ in plan.outputs], rows) if isinstance(rows, ArrowFrame) else None
+    if not isinstance(rows, ArrowFrame):
+        return None
+    chosen = rows.table.slice(shown.start or 0, None if shown.stop is None else shown.stop - (shown.start or 0))
+    return Found([name for name, _ in plan.outputs], rows.holding(chosen))
 
 
 def _newest(seen: Reading, key: str) -> Snapshot | None:
@@ -124,6 +153,9 @@ def _evaluated(op: Operator, scanned: Callable[[Scan], Frame]) -> Frame | None:
         case Filter(child=child, condition=condition):
             below = _evaluated(child, scanned)
             frame = None if below is None else below.where(condition)
+        case TopK(child=child, order=order, limit=limit, offset=offset):
+            below = _evaluated(child, scanned)
+            frame = None if below is None else below.first(order, limit, offset)
         case Project(child=child, outputs=outputs):
             below = _evaluated(child, scanned)
             frame = None if below is None else below.select(outputs)

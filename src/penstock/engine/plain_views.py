@@ -13,7 +13,15 @@ from penstock.engine.relations import read_keys
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_query, maintained, readers_of
-from penstock.errors import AlreadyExistsError, DefinitionError, DependencyError, NotFoundError, PenstockError, nearest
+from penstock.errors import (
+    AlreadyExistsError,
+    DefinitionError,
+    DependencyError,
+    NotFoundError,
+    PenstockError,
+    nearest,
+    of_object,
+)
 from penstock.frames.settings import own
 from penstock.sql.dialect import quoted
 from penstock.sql.statements import CreatePlainView
@@ -45,7 +53,8 @@ class PlainViews:
         name, session = statement.name, self._work.session()
         text = in_query(_with_trial(world, statement), statement.query)
         keys = read_keys(world, text, name)
-        columns = analyse(session, text, {key: relation_schema(world, key) for key in keys}).fields
+        with of_object(f"view {name!r}"):
+            columns = analyse(session, text, {key: relation_schema(world, key) for key in keys}).fields
         names = [column for column, _ in statement.columns] or [field.name for field in columns]
         if len(names) != len(columns):
             raise DefinitionError(f"view {name!r} names {len(names)} columns, but its query gives {len(columns)}.")

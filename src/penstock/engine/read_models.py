@@ -15,7 +15,7 @@ from penstock.engine.report import Report
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_definition
-from penstock.errors import AlreadyExistsError, DefinitionError
+from penstock.errors import AlreadyExistsError, DefinitionError, of_object
 from penstock.frames.settings import own
 from penstock.sql.dialect import SparkSql
 from penstock.sql.documents import JsonAgg, JsonText
@@ -39,8 +39,9 @@ class ReadModels:
         if not _is_wanted(world, statement):
             return None
         query = statement.query or ""
-        check_query(query, 0, len(query))
-        self._check(world, statement.name, query)
+        with of_object(f"read model {statement.name!r}"):
+            check_query(query, 0, len(query))
+            self._check(world, statement.name, query)
         primary = f"{PRIMARY}{entity_of(statement.name)}"
         return self._views.create(
             CreateView(

@@ -43,6 +43,8 @@ SETTINGS = {
     "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", kind="memory"),
 }
 
+_NEVER_ZERO = ("min_target_lag", "poll_interval")
+"""A scheduler that never waits has no time for anything else."""
 _UNITS = {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*(%|[kmgt]?b)?")
 
@@ -122,7 +124,10 @@ def checked(name: str, value: str) -> tuple[str, str]:
             raise DefinitionError(f"the setting {name!r} is a URL that begins with http:// or https://, or ''.")
         return name.lower(), value
     if not setting.choices:
-        if microseconds(value) is None:
+        length = microseconds(value)
+        if length == 0 and name.lower() in _NEVER_ZERO:
+            raise DefinitionError(f"the setting {name!r} is a length of time such as {setting.default!r}, and never 0.")
+        if length is None:
             raise DefinitionError(f"the setting {name!r} is a length of time such as '7 days', not {value!r}.")
         return name.lower(), value.lower()
     if value.upper() not in setting.choices:

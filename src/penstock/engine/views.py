@@ -43,6 +43,7 @@ from penstock.errors import (
     LeaseLostError,
     NotIncrementalError,
     PenstockError,
+    of_object,
 )
 from penstock.frames.settings import Own, Settings, check_readable, own, under
 from penstock.graph import CycleError
@@ -147,7 +148,7 @@ class Views:
             settings = mine.settings
             _check_settled(statement, mine)
         check_readable(statement.name, settings)
-        with under(spark, settings):
+        with under(spark, settings), of_object(f"view {statement.name!r}"):
             return define(session, world, statement, self._work.locating(world), settings)
 
     def _fill(

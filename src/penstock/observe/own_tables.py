@@ -38,8 +38,9 @@ def _views(catalog: Catalog) -> Listing:
              next_step(view.reason), view.state, view.stale, view.building, view.errors, view.populated,
              view.data_time, _seconds(view.lag), _seconds(view.target_lag), view.lag_from, view.watermark,
              view.last_refresh, view.last_action, view.last_status, view.last_reason, view.last_error, did.refreshes,
-             did.incremental, did.full, did.without_change, did.skips, did.errors, did.seconds, did.rows_inserted,
-             did.rows_deleted, _seconds(did.last_lag), _seconds(did.largest_lag), view.location, record.created_at)
+             did.incremental, did.full, did.without_change, did.skips, did.errors, round(did.seconds, 3),
+             did.rows_inserted, did.rows_deleted, _seconds(did.last_lag), _seconds(did.largest_lag),
+             view.location, record.created_at)
         )  # fmt: skip
     return Listing(
         "name STRING, query STRING, comment STRING, refresh STRING, policy STRING, incremental BOOLEAN, reason STRING, "
@@ -65,7 +66,7 @@ def _history(catalog: Catalog) -> Listing:
 def _epochs(catalog: Catalog) -> Listing:
     rows = [
         (e.id, e.published_at, e.restored, e.run, ", ".join(e.views), listed(e.sources), in_words(e.due),
-         "; ".join(e.work) or None, in_phases(e.phases) or None, e.seconds, e.rows_inserted, e.rows_deleted)
+         "; ".join(e.work) or None, in_phases(e.phases) or None, round(e.seconds, 3), e.rows_inserted, e.rows_deleted)
         for e in epochs(catalog)
     ]  # fmt: skip
     return Listing(

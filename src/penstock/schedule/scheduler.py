@@ -107,7 +107,7 @@ class Scheduler:
         self._catalog, self._engine = catalog, engine
         self._tell, self._clock, self._rest = tell, clock, rest
         self._watch = Watch()
-        self._wake, self._stopped = threading.Event(), threading.Event()
+        self._wake, self._stopped, self._leaving = threading.Event(), threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._busy: dict[Future[None], frozenset[str]] = {}
         self._begun: dict[str, datetime] = {}
@@ -122,6 +122,11 @@ class Scheduler:
     def stop(self) -> None:
         """End the loop. What is being refreshed is finished first."""
         self._stopped.set()
+        self._wake.set()
+
+    def finish(self) -> None:
+        """End the loop when what is due now was done, each view once."""
+        self._leaving.set()
         self._wake.set()
 
     def look_again(self) -> None:
@@ -153,11 +158,13 @@ class Scheduler:
     # -- the loop -----------------------------------------------------------------------------------------------------
 
     def run(self, *, until_idle: bool = False) -> None:
-        """Until ``stop``; with ``until_idle``, until nothing is due and nothing is being done."""
-        done: set[str] | None = set() if until_idle else None
+        """Until ``stop``; with ``until_idle``, or after ``finish``, until nothing is due and nothing is being done."""
+        done: set[str] | None = None
         with self._pool() as pool:
             while not self._stopped.is_set():
                 self._wake.clear()
+                if done is None and (until_idle or self._leaving.is_set()):
+                    done = set()
                 try:
                     tick = self.tick(pool, done)
                 except PenstockError as problem:  # the catalog is away, say: it may be there again in a moment
@@ -171,7 +178,7 @@ class Scheduler:
                     where = "".join(traceback.format_tb(problem.__traceback__))
                     _log.error("what is due cannot be told: %s\n%s", type(problem).__name__, where)
                     tick = Tick(wait=5.0)
-                if until_idle and not tick.begun and not self.busy():
+                if done is not None and not tick.begun and not self.busy():
                     return
                 self._wake.wait(tick.wait)
 

@@ -246,15 +246,15 @@ def read_schedule(cursor: Cursor) -> Trigger:
         check_cron(cron, zone)
         return Trigger(when=When.CRON, cron=" ".join(cron.split()), zone=zone)
     cursor.expect("EVERY")
+    number = cursor.index
     count = cursor.integer() if cursor.token is not None and cursor.token.kind == "number" else 1
     unit = cursor.name(_UNITS).lower().removesuffix("s")
     if unit not in ("second", "minute", "hour", "day", "week"):
         cursor.index -= 1
         raise cursor.error(f"expected {_UNITS}")
-    if count == 0:
-        raise cursor.error("a schedule of length 0 is none. Use REFRESH ON COMMIT")
-    if count * MICROSECONDS[unit] > LONGEST:
-        raise cursor.error("a schedule of more than a century is none. Use REFRESH MANUAL")
+    if not 0 < count * MICROSECONDS[unit] <= LONGEST:
+        cursor.index = number
+        raise cursor.error("expected a length between a second and a century; or write REFRESH ON COMMIT, or MANUAL")
     return Trigger(when=When.EVERY, length=count * MICROSECONDS[unit])
 
 

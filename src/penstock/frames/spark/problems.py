@@ -85,7 +85,18 @@ def clean_message(problem: Exception, names: Mapping[str, str]) -> str:
     text = re.split(r"\n\s*at |\n\s*JVM stacktrace|;\n'|\n== SQL", text)[0].strip()
     for internal, name in names.items():
         text = text.replace(internal, name)
-    return re.sub(r"\s*SQLSTATE: \w+\s*$", "", text).strip()
+    return _without_bypass(re.sub(r"\s*SQLSTATE: \w+\s*$", "", text)).strip()
+
+
+def _without_bypass(text: str) -> str:
+    """Without Spark's advice to switch its checks off: what a view means is recorded with it, so that would not help.
+
+    >>> _without_bypass('Use try_divide. If necessary set "spark.sql.ansi.enabled" to "false" to bypass this error.')
+    'Use try_divide.'
+    >>> _without_bypass('If necessary, set spark.x to "LEGACY" to bypass this error or set spark.y to true.')
+    ''
+    """
+    return re.sub(r'\s*If necessary,? set "?spark\.[^\n]*?bypass this error(?: or [^\n]*)?\.?', "", text)
 
 
 def _lost(problem: Exception, message: str) -> str | None:
