@@ -104,7 +104,8 @@ def test_few_rows_in_an_order_need_no_spark(shop: penstock.Database) -> None:
     ):
         found = shop.read_here(query)
         assert found is not None, query
-        assert [tuple(row.values()) for row in found.rows.table.to_pylist()] == rows(shop.sql(query)), query
+        expected = [tuple(row) for row in shop.sql(query).collect()]
+        assert [tuple(row.values()) for row in found.rows.table.to_pylist()] == expected, query
     for query, count in {"SELECT id FROM orders LIMIT 2": 2, "SELECT id FROM orders LIMIT 9 OFFSET 5": 2}.items():
         found = shop.read_here(query)
         assert found is not None, query

@@ -182,7 +182,7 @@ def test_errors_name_the_object(blog: penstock.Database) -> None:
     blog.sql("DROP VIEW about")
     blog.sql("DROP TABLE tv_feed")
     assert "v_feed" not in blog._catalog.world().plain
-    with pytest.raises(DependencyError, match=r"the read model 'tv_post' .* Use .*DROP TABLE tv_post.* first"):
+    with pytest.raises(DependencyError, match=r"the read model 'tv_post'.* Use .*DROP TABLE tv_post.* first"):
         blog.sql("DROP TABLE tb_user")
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from penstock.catalog import Catalog, World
 from penstock.catalog.transactions import Intents
+from penstock.engine.readable import readable
 from penstock.errors import BusyError
-from penstock.storage.branch import run_of
 from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.log_listing import newest_version
 
@@ -85,20 +85,3 @@ def pin(world: World, key: str, run: str | None = None) -> Pin:
     """The version at which a table is read; by whoever makes the ``run``, with what that has committed."""
     path = world.tables[key].path
     return Pin(path=path, version=readable(world, key, newest_version(path), run))
-
-
-def readable(world: World, key: str, newest: int | None, run: str | None = None) -> int | None:
-    """The version at which a table is read whose newest version is known.
-
-    What another has committed in the place of the transaction, which was too late for it, is read.
-    """
-    intent = world.intents.get(key)
-    if intent is None or intent.run == run or newest is None or newest <= intent.base:
-        return newest
-    of_intent = run_of(world.tables[key].path, intent.base + 1) == intent.run
-    return intent.base if of_intent else newest
-
-
-def versions_now(world: World) -> dict[str, int | None]:
-    """The versions at which all tables are read."""
-    return {key: pin(world, key).version for key in world.tables}

@@ -13,7 +13,7 @@ from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.alerts import Alert, Episode
 from penstock.catalog.tables import utc
 from penstock.engine.lags import lags_of, seconds_to_see
-from penstock.engine.reading import versions_now
+from penstock.engine.readable import versions_now
 from penstock.engine.settings import number_of
 from penstock.graph.lags import period
 from penstock.observe.status import data_time_of, in_words, slowness

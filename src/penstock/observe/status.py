@@ -12,7 +12,7 @@ from penstock.catalog.catalog import utc
 from penstock.catalog.states import ACTIVE
 from penstock.engine.faults import state_of
 from penstock.engine.lags import lags_of, pace, seconds_to_see
-from penstock.engine.reading import versions_now
+from penstock.engine.readable import versions_now
 from penstock.graph.watermarks import as_time
 from penstock.sql.intervals import described
 from penstock.vocabulary import Action, Policy, Reason, State, Status

@@ -21,7 +21,7 @@ from penstock.catalog import Catalog, HistoryRecord, World
 from penstock.catalog.alerts import Episode
 from penstock.engine.consistency import together
 from penstock.engine.engine import Engine
-from penstock.engine.reading import readable
+from penstock.engine.readable import readable
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream

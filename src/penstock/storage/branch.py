@@ -90,14 +90,14 @@ def take_files(table: Snapshot, path: str, actions: Iterable[Action]) -> None:
 def undo(path: str, base: int, run: str, *, sealing: bool) -> int:
     """Take back what a run has committed after a version, if it has; gives the version from which that is sure.
 
-    ``sealing``: where it has not, it can no longer, since the version that it would make is taken. Raises
-    ``VersionTaken`` if another writer is faster.
+    ``sealing``: where it has not, it can no longer, since the version that it would make is taken, in the run's name:
+    until its intent is closed nobody reads that, either. Raises ``VersionTaken`` if another writer is faster.
     """
     head, following = snapshot_of(path), base + 1
     if head.version == base and not sealing:
         return base
     if head.version == base:
-        put(path, following, [said("UNDO")])
+        put(path, following, [said("UNDO", **{RUN: run})])
         return following
     if run_of(path, following) != run:
         return head.version
