@@ -36,6 +36,22 @@ def test_looking_at_the_catalog_loads_neither_spark_nor_delta(stocked: Path) -> 
     assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
+def test_a_command_loads_no_pandas_and_who_asks_for_it_finds_it(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        from penstock.cli.main import app
+        rows = "CREATE TABLE t (id INT); INSERT INTO t VALUES (1), (2); SELECT * FROM t"
+        app(["-w", sys.argv[1], "sql", rows], standalone_mode=False)
+        app(["-w", sys.argv[1], "refresh"], standalone_mode=False)
+        print("loaded:", sorted({"pandas", "pydantic"} & set(sys.modules)))
+        import pyarrow
+        print(pyarrow.table({"x": [1.5, None]}).to_pandas()["x"].isna().tolist())
+    """
+    done = process(tmp_path, code=code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["loaded: []", "[False, True]"]
+
+
 def without_java(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """The command where no Java is to be found: whatever would start it fails."""
     nowhere = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": str(tmp_path / "none")}

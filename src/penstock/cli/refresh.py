@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from penstock.cli.loading import without_pandas
 from penstock.cli.output import cell, out, plain_table, print_json, print_table, say_error, say_hint
 from penstock.cli.show import ACTION_STYLES, NO_TABLES, NO_VIEWS, STATUS_STYLES, count, styled
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
@@ -46,6 +47,7 @@ def refresh(
     """
     if wait_for is not None and microseconds(wait_for) is None:
         raise typer.BadParameter(f"--wait-for takes a length of time such as '5 minutes', not {wait_for!r}.")
+    without_pandas()
     with opened(place_of(context, warehouse, catalog)) as (database, progress):
         nodes = database.graph().nodes
         report: Mapping[str, Any]

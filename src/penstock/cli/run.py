@@ -20,6 +20,7 @@ from rich.live import Live
 from rich.text import Text
 
 from penstock.cli.live import standing, that_fit
+from penstock.cli.loading import without_pandas
 from penstock.cli.output import err, numbered, out, print_json, say_hint
 from penstock.cli.show import ACTION_STYLES, STATUS_STYLES
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
@@ -58,6 +59,7 @@ def run(
     it shows how the views stand, elsewhere it writes a line for each refresh that did something, with --json in
     JSON, and gives its memory back after a while without work.
     """
+    without_pandas()
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         live = not json and not once and out().is_terminal
         display = _Display(database) if live else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.loading import without_pandas
 from penstock.cli.output import cell, out, plain_table, print_json, print_table, say_hint
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, place_of
 from penstock.cli.warehouse import Place as Given
@@ -64,6 +65,7 @@ def serve(
 
     On this machine it works without a token. SIGTERM and Ctrl-C finish what was begun; a second one abandons it.
     """
+    without_pandas()
     try:
         from penstock.serve.options import Limits, Options
         from penstock.serve.process import serve as run

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.loading import without_pandas
 from penstock.cli.output import out, print_json, print_table
 from penstock.cli.refresh import leave_if_held
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
@@ -53,6 +54,7 @@ def sql(
     if statements is not None and file is not None:
         raise typer.BadParameter("give statements or --file, not both")
     place = place_of(context, warehouse, catalog)
+    without_pandas()
     if statements is None and file is None and sys.stdin.isatty():
         from penstock.cli.prompt import interact
 
