@@ -25,12 +25,24 @@ _POSTS_OF_A_USER = 20
 COMPANIES = 25
 
 
+def users(posts: int) -> int:
+    return max(posts // _POSTS_OF_A_USER, COMPANIES)
+
+
+def id_of(post: int) -> str:
+    """
+    >>> id_of(7)
+    'p000000007'
+    """
+    return f"p{post:09}"
+
+
 def rows_of(posts: int) -> dict[str, str]:
     """Queries of the rows of each table, for so many posts: twenty of each user, and a 25th of them of each company."""
-    users = max(posts // _POSTS_OF_A_USER, COMPANIES)
+    authors = users(posts)
     return {
         "tb_company": f"SELECT INT(id), concat('c', id), concat('Company ', id) FROM range({COMPANIES})",
-        "tb_user": f"SELECT INT(id), concat('u', id), INT(id % {COMPANIES}), concat('User ', id) FROM range({users})",
-        "tb_post": f"SELECT INT(id), concat('p', lpad(id, 9, '0')), INT(id % {users}), concat('Post ', id) "
+        "tb_user": f"SELECT INT(id), concat('u', id), INT(id % {COMPANIES}), concat('User ', id) FROM range({authors})",
+        "tb_post": f"SELECT INT(id), concat('p', lpad(id, 9, '0')), INT(id % {authors}), concat('Post ', id) "
         f"FROM range({posts})",
     }

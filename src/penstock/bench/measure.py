@@ -16,7 +16,7 @@ from penstock.vocabulary import Action, Reason, Strategy
 Item = TypeVar("Item")
 
 PENSTOCK, FULL, ALWAYS, MERGE, PIPELINES, DUCKDB = "penstock", "full", "always", "merge", "pipelines", "duckdb"
-SPARK, DELTA_SPARK, DELTA_RS = "spark", "delta-spark", "delta-rs"
+SPARK, DELTA_SPARK, DELTA_RS, MANUAL = "spark", "delta-spark", "delta-rs", "manual"
 TITLES = {
     PENSTOCK: "Penstock",
     FULL: "recomputation",
@@ -24,6 +24,7 @@ TITLES = {
     MERGE: "MERGE by hand",
     PIPELINES: "Declarative Pipelines",
     DUCKDB: "DuckDB",
+    MANUAL: "REFRESH MANUAL",
     SPARK: "a process with Spark",
     DELTA_SPARK: "delta-spark",
     DELTA_RS: "delta-rs",

@@ -190,6 +190,10 @@ class Stage:
                 self.bench.left_out[contender.name] = problem
         return chosen
 
+    def check(self, views: Sequence[str]) -> None:
+        """Compare views with their recomputation."""
+        self._check(views, [])
+
     def _check(self, views: Sequence[str], runners: Sequence[Contender]) -> None:
         """Compare the views with their recomputation, row by row."""
         recomputed = next((r for r in runners if isinstance(r, Recomputation)), None) or self._fallback()
