@@ -103,7 +103,9 @@ def test_killed_at_every_point(walk: Walk, name: str, every: str) -> None:
     for number in range(1, len(points) + 1, 1 if every == "all" else work.stride):
         place = walk.copied(f"{name} {every} {number}")
         death = walk.let(work, place, number)
-        assert death.killed, death
+        if not death.killed:  # on a busy machine another strategy may be chosen, which has fewer points
+            assert number > len(death.points), death
+            break
         try:
             went_on(place, before, after, refreshes=work.do.startswith("db.refresh()"))
         except BaseException as problem:
