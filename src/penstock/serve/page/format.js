@@ -65,3 +65,10 @@ export function cell(value) {
 }
 
 export const isNumeric = (type) => /^(tiny|small|big)?int|^(integer|long|short|byte|float|double|real|decimal|numeric)/i.test(type || "");
+
+/** How a lag stands to its target: "none" (unknown), "free" (no target), "good", "near" (over 80 %), "late". */
+export function lagTone(lag, target) {
+  if (lag === null || lag === undefined) return "none";
+  if (target === null || target === undefined) return "free";
+  return lag > target ? "late" : lag > 0.8 * target ? "near" : "good";
+}

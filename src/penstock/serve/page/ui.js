@@ -2,7 +2,7 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from "./vendor/preact-htm.js";
 import { api, identity } from "./api.js";
-import { age, count, duration, exactly, moment } from "./format.js";
+import { age, count, duration, exactly, lagTone, moment } from "./format.js";
 
 export { h, html, render, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "./vendor/preact-htm.js";
 export * from "./format.js";
@@ -304,13 +304,6 @@ export const Badge = ({ tone = "", icon, title, children }) => html`<span class=
   ${icon && html`<${Icon} name=${icon} size=${12} />`}${children}</span>`;
 
 // -- values -----------------------------------------------------------------------------------------------------------
-
-/** How a lag stands to its target: "none" (unknown), "free" (no target), "good", "near" (over 80 %), "late". */
-export function lagTone(lag, target) {
-  if (lag === null || lag === undefined) return "none";
-  if (target === null || target === undefined) return "free";
-  return lag > target ? "late" : lag > 0.8 * target ? "near" : "good";
-}
 
 const TONES = { good: "good", near: "near", late: "bad", free: "", none: "" };
 
