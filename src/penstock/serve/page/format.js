@@ -24,6 +24,13 @@ export function age(seconds) {
   return Number(seconds) < 1 ? "0 s" : long(Number(seconds));
 }
 
+/** The same in its largest unit, where there is little room: 4 s, 3 min, 2 h, 5 d. */
+export function brief(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const [name, unit] = [["d", 86_400], ["h", 3600], ["min", 60]].find(([, size]) => seconds >= size) ?? ["s", 1];
+  return `${Math.floor(Math.max(0, seconds) / unit)} ${name}`;
+}
+
 function long(value) {
   const whole = Math.floor(value);
   if (whole < 60) return `${whole} s`;

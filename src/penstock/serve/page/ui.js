@@ -191,6 +191,7 @@ const PATHS = {
   bolt: "M13 3L5 14h6l-1 7 8-11h-6z",
   check: "M5 12.500l5 5L19 7",
   right: "M9 6l6 6-6 6",
+  left: "M15 6l-6 6 6 6",
   down: "M6 9l6 6 6-6",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   out: "M10 4H5v16h5M15 8l4 4-4 4M19 12H9",

@@ -1,7 +1,7 @@
 // The drawing of the graph: nodes are HTML over edges in SVG, moved and scaled as one. It knows nodes and places, and
 // not where they come from.
 
-import { Button, Icon, age, classes, html, plural, useEffect, useLayoutEffect, useMemo, useNow, useRef } from "../ui.js";
+import { Button, Icon, age, brief, classes, html, plural, useEffect, useLayoutEffect, useMemo, useNow, useRef } from "../ui.js";
 import { standing } from "./graph-layout.js";
 
 const [LEAST, MOST] = [0.05, 2];
@@ -192,8 +192,8 @@ function Node({ node, place, lit, chosen, entry, waited, working, beat }) {
 function Line({ node, stand }) {
   if (node.kind === "table") return html`<span class="what">table</span>`;
   if (node.kind === "plain view") return html`<span class="what">plain view</span>`;
-  const words = stand.failing ? "failing" : stand.suspended ? "suspended" : stand.lag === null ? "no rows yet" : age(stand.lag);
-  return html`<span class="what"><span class="shape">${SHAPES[stand.tone]}</span> ${words}${!stand.failing && !stand.suspended && node.target_lag_seconds ? html`<span class="of"> / ${age(node.target_lag_seconds)}</span>` : ""}</span>`;
+  const words = stand.failing ? "failing" : stand.suspended ? "suspended" : stand.lag === null ? "no rows yet" : brief(stand.lag);
+  return html`<span class="what"><span class="shape">${SHAPES[stand.tone]}</span> ${words}${!stand.failing && !stand.suspended && node.target_lag_seconds ? html`<span class="of"> / ${brief(node.target_lag_seconds)}</span>` : ""}</span>`;
 }
 
 const Marks = ({ stand }) => html`<span class="marks">

@@ -100,31 +100,85 @@ export function folded(nodes, fold, open) {
 
 // -- placing ----------------------------------------------------------------------------------------------------------
 
-const HEIGHT = 44;
+const [HEIGHT, MARGIN] = [44, 28];
 const width = (one) => Math.round(Math.min(244, Math.max(132, 56 + 7.1 * (one.fold ? one.fold.length + 6 : one.node.name.length))));
 const MOST_ORDERED = 160;
 
 /** Where everything is: {places: Map of id to {x, y, w, h} (its corner), paths: [{from, to, d}], width, height}. */
 export function placed({ nodes, edges }, ratio) {
   const boxes = new Map([...nodes.values()].map((one) => [one.id, { w: width(one), h: HEIGHT }]));
-  return nodes.size <= MOST_ORDERED ? ordered(boxes, edges) : wrapped(boxes, edges, ratio);
+  return nodes.size <= MOST_ORDERED ? shelved(apart(boxes, edges).map(ordered), ratio) : wrapped(boxes, edges, ratio);
+}
+
+/** What has nothing to do with one another, each for itself; the largest first. */
+function apart(boxes, edges) {
+  const beside = new Map([...boxes.keys()].map((id) => [id, []]));
+  for (const [from, to] of edges) {
+    beside.get(from).push(to);
+    beside.get(to).push(from);
+  }
+  const seen = new Set();
+  const parts = [];
+  for (const id of boxes.keys()) {
+    const part = new Map();
+    const next = [id];
+    while (next.length) {
+      const one = next.pop();
+      if (seen.has(one)) continue;
+      seen.add(one);
+      part.set(one, boxes.get(one));
+      next.push(...beside.get(one));
+    }
+    if (part.size) parts.push({ boxes: part, edges: edges.filter(([from]) => part.has(from)) });
+  }
+  return parts.sort((a, b) => b.boxes.size - a.boxes.size);
 }
 
 /** By dagre: edges cross as little as can be, and lead around nodes. */
-function ordered(boxes, edges) {
+function ordered({ boxes, edges }) {
   const graph = new Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 16, ranksep: 64, marginx: 24, marginy: 24 });
+  graph.setGraph({ rankdir: "LR", nodesep: 16, ranksep: 68 });
   for (const [id, { w, h }] of boxes) graph.setNode(id, { width: w, height: h });
   for (const [from, to] of edges) graph.setEdge(from, to, {});
   layout(graph);
+  // a column is as wide as its widest node; dagre has left the room
+  const columns = new Map();
+  for (const id of boxes.keys()) {
+    const x = Math.round(graph.node(id).x);
+    columns.set(x, Math.max(columns.get(x) ?? 0, boxes.get(id).w));
+  }
   const places = new Map();
-  for (const [id, { w, h }] of boxes) {
+  for (const [id, { h }] of boxes) {
     const { x, y } = graph.node(id);
+    const w = columns.get(Math.round(x));
     places.set(id, { x: x - w / 2, y: y - h / 2, w, h });
   }
-  const paths = edges.map(([from, to]) => ({ from, to, d: curve(places.get(from), places.get(to), graph.edge(from, to).points.slice(1, -1)) }));
+  const routes = new Map();
+  for (const [from, to] of edges) {
+    const through = graph.edge(from, to).points.slice(1, -1); // those between two columns only make bends
+    routes.set(`${from}\n${to}`, through.filter(({ x }) => columns.has(Math.round(x))).map(({ x, y }) => ({ x, y, half: columns.get(Math.round(x)) / 2 })));
+  }
   const { width: w, height: h } = graph.graph();
-  return { places, paths, width: w, height: h };
+  return { places, edges, routes, width: w, height: h };
+}
+
+/** Parts beside and under one another, so that the whole has about the ratio of the window. */
+function shelved(parts, ratio) {
+  const gap = 44;
+  const area = parts.reduce((sum, part) => sum + (part.width + gap) * (part.height + gap), 0);
+  const wide = Math.max(...parts.map((part) => part.width), Math.sqrt(area * ratio));
+  const [places, paths] = [new Map(), []];
+  let [left, top, high, width] = [0, 0, 0, 0];
+  for (const part of parts) {
+    if (left && left + part.width > wide) [left, top, high] = [0, top + high + gap, 0];
+    const move = (point) => ({ ...point, x: point.x + left + MARGIN, y: point.y + top + MARGIN });
+    for (const [id, place] of part.places) places.set(id, move(place));
+    for (const [from, to] of part.edges) paths.push({ from, to, d: curve(places.get(from), places.get(to), part.routes.get(`${from}\n${to}`).map(move)) });
+    width = Math.max(width, left + part.width);
+    high = Math.max(high, part.height);
+    left += part.width + gap;
+  }
+  return { places, paths, width: width + 2 * MARGIN, height: top + high + 2 * MARGIN };
 }
 
 /**
@@ -139,7 +193,7 @@ function wrapped(boxes, edges, ratio) {
   const rows = Math.max(6, Math.ceil(Math.sqrt((boxes.size * cell) / (ratio * row))));
   const places = new Map();
   const spot = new Map();
-  let left = 24;
+  let left = MARGIN;
   for (const layer of layers) {
     const wish = (id) => {
       const from = inputs.get(id).filter((read) => spot.has(read));
@@ -147,16 +201,17 @@ function wrapped(boxes, edges, ratio) {
     };
     const inOrder = layer.map((id, at) => [wish(id), at, id]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const columns = Math.ceil(inOrder.length / rows);
+    const high = Math.ceil(inOrder.length / columns);
     inOrder.forEach(([, , id], at) => {
       const box = boxes.get(id);
       // along the rows, so that what belongs together stays at one height
-      places.set(id, { ...box, x: left + (at % columns) * cell, y: 24 + Math.floor(at / columns) * row });
+      places.set(id, { ...box, x: left + (at % columns) * cell, y: MARGIN + ((rows - high) * row) / 2 + Math.floor(at / columns) * row });
       spot.set(id, at / inOrder.length);
     });
     left += columns * cell + gap;
   }
   const paths = edges.map(([from, to]) => ({ from, to, d: curve(places.get(from), places.get(to), []) }));
-  return { places, paths, width: left - gap, height: 48 + rows * row };
+  return { places, paths, width: left - gap - cell + 244 + MARGIN, height: 2 * MARGIN + rows * row - 14 };
 }
 
 /** Ids by their distance from what reads nothing. Folds may read each other in circles: an edge back does not count. */
@@ -175,14 +230,22 @@ function layered(inputs) {
   return layers.filter(Boolean);
 }
 
-/** From the right of one to the left of the other, by way of some points. */
+/** From the right of one to the left of the other; `between`: points of columns that it goes through, straight. */
 function curve(from, to, between) {
-  const points = [{ x: from.x + from.w, y: from.y + from.h / 2 }, ...between, { x: to.x, y: to.y + to.h / 2 }];
-  let d = `M${points[0].x} ${points[0].y}`;
-  for (let i = 1; i < points.length; i++) {
-    const [a, b] = [points[i - 1], points[i]];
-    const reach = b.x >= a.x ? (b.x - a.x) / 2 : 60; // back, in a circle of folds
-    d += `C${a.x + reach} ${a.y} ${b.x - reach} ${b.y} ${b.x} ${b.y}`;
+  let [x, y] = [from.x + from.w, from.y + from.h / 2];
+  let d = `M${round(x)} ${round(y)}`;
+  const bend = (bx, by) => {
+    const reach = bx >= x ? (bx - x) / 2 : 60; // back, in a circle of folds
+    d += `C${round(x + reach)} ${round(y)} ${round(bx - reach)} ${round(by)} ${round(bx)} ${round(by)}`;
+    [x, y] = [bx, by];
+  };
+  for (const point of between) {
+    bend(point.x - point.half, point.y);
+    d += `H${round(point.x + point.half)}`;
+    x = point.x + point.half;
   }
+  bend(to.x, to.y + to.h / 2);
   return d;
 }
+
+const round = (value) => Math.round(value * 10) / 10;

@@ -1,7 +1,7 @@
 // The graph of tables and views: who reads whom, how fresh each is, and what moves right now. Also as a table.
 
 import { api } from "../api.js";
-import { Ago, Badge, Busy, Button, Choice, Empty, Failure, Icon, Lag, Table, age, classes, go, html, lagTone, link, plural, setParams, useCallback, useData, useEffect, useEvents, useGathered, useMemo, useRef, useState } from "../ui.js";
+import { Ago, Badge, Busy, Button, Choice, Empty, Failure, Icon, Lag, Table, age, classes, go, html, link, plural, setParams, useCallback, useData, useEffect, useEvents, useGathered, useMemo, useRef, useState } from "../ui.js";
 import { Canvas, kindOf } from "./graph-canvas.js";
 import { FOLDS, folded, known, lagNow, path, placed, standing } from "./graph-layout.js";
 import { ViewActions } from "./view-actions.js";
@@ -93,7 +93,7 @@ function Graph({ nodes, groups, shape, at, working, beats, params, role }) {
     const fresh = new Map([...placing.drawn.nodes].map(([id, one]) => [id, one.node ? { id, node: nodes.get(one.node.name) } : one]));
     return { ...placing.drawn, nodes: fresh, all: nodes };
   }, [placing, nodes]);
-  const outlined = useMemo(() => groups.map((group) => [...new Set(group.map((name) => drawn.homes.get(name)))]).filter((group) => group.length > 1), [placing, groups]);
+  const outlined = useMemo(() => groups.map((group) => [...new Set(group.map((name) => drawn.homes.get(name)))]).filter((group) => group.length > 1 && group.every((id) => !id.startsWith("fold "))), [placing, groups]);
 
   const choose = useCallback((id) => setParams({ view: id ?? "" }), []);
   const opened = (id) => {
