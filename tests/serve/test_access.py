@@ -65,6 +65,7 @@ def guarded(copied: Callable[[], Path], serving: Servers) -> Guarded:
 
 BODIES = {
     "/api/v1/query/{database}": {"command": "SHOW TABLES"}, "/api/v1/command/{database}": {"command": "SHOW TABLES"},
+    "/api/v1/explain/{database}": {"command": "SELECT 1"},
     "/api/v1/views": {"name": "v", "query": "SELECT FROM"}, "/api/v1/views/{view}": {"priority": 1},
     "/api/v1/refresh": {"views": ["none"]}, "/api/v1/checkpoints": {"name": ""},
     "/api/v1/settings/{name}": {"value": "1 day"},
@@ -137,7 +138,10 @@ def test_a_secret_setting_is_an_admins(guarded: Guarded) -> None:
         == 200
     )
     read, admin = (guarded.server.ask("GET", "/api/v1/settings", token=guarded.tokens[r]) for r in ("read", "admin"))
-    assert b"s3cret" not in read.body
+    described = guarded.server.ask("GET", "/api/v1/settings?described=true", token=guarded.tokens["read"])
+    told = {setting["name"]: setting for setting in described.json["result"]}
+    assert (told["alert_webhook"]["value"], told["retention"]["default"]) == ("(set)", "7 days")
+    assert b"s3cret" not in read.body + described.body
     assert b"s3cret" in admin.body
     assert guarded.server.sql("SET alert_webhook = ''", token=guarded.tokens["admin"]).status == 200
 

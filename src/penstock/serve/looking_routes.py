@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.serve.context import Admin, Meant, Reader, Served, answer, listed, shows
+from penstock.engine.settings import SETTINGS
+from penstock.serve.context import PROBLEMS, Admin, Meant, Reader, Served, answer, listed, shows
 from penstock.serve.problems import of_status
 from penstock.serve.roles import Role
 from penstock.serve.view_routes import told
@@ -134,13 +135,32 @@ async def drop_checkpoint(name: str, hosted: Meant, served: Served, caller: Admi
     return answer({"dropped": name})
 
 
-@routes.get("/settings", responses=shows({"retention": "7 days"}), summary="What is set for the warehouse")
-def settings(hosted: Meant, caller: Reader) -> Response:
+_SETTING = {"name": "retention", "value": "2 days", "default": "7 days", "about": "how long ..", "choices": []}
+
+
+@routes.get(
+    "/settings", summary="What is set for the warehouse",
+    responses={**PROBLEMS, 200: {"description": "The values; or what they are about.", "content": {"application/json": {
+        "examples": {"values": {"value": {"retention": "7 days"}}, "described": {"value": {"result": [_SETTING]}}},
+    }}}},
+)  # fmt: skip
+def settings(
+    hosted: Meant,
+    caller: Reader,
+    described: Annotated[bool, Query(description="With what each is, and usually says, as a list.")] = False,
+) -> Response:
     """Values that may be secret are shown to admins only."""
     found = hosted.db.settings()
     if caller.role < Role.ADMIN:
         found |= {name: "(set)" for name in _SECRET if found.get(name)}
-    return answer(found)
+    if not described:
+        return answer(found)
+    kinds = [(name, value, SETTINGS[name]) for name, value in found.items()]
+    told = [
+        {"name": name, "value": value, "default": kind.default, "about": kind.about, "choices": kind.choices}
+        for name, value, kind in kinds
+    ]
+    return answer({"result": told})
 
 
 @routes.put("/settings/{name}", responses=shows({"retention": "2 days"}), summary="Change a setting")
