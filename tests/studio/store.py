@@ -13,7 +13,8 @@ CREATE TABLE lines (order_id INT, product_id INT, quantity INT);
 CREATE TABLE tb_author (pk_author INT, id STRING, name STRING);
 CREATE TABLE tb_post (pk_post INT, id STRING, fk_author INT, title STRING);
 INSERT INTO customers VALUES (1, 'Ada', 'UK'), (2, 'Grace', 'US'), (3, 'Edsger', 'NL'), (4, 'Barbara', 'US');
-INSERT INTO products VALUES (1, 'Kettle', 'kitchen', 29.90, 4), (2, 'Lamp', 'living', 49.00, 2), (3, 'Rug', 'living', 120.00, 1);
+INSERT INTO products VALUES (1, 'Kettle', 'kitchen', 29.90, 4), (2, 'Lamp', 'living', 49.00, 2),
+  (3, 'Rug', 'living', 120.00, 1);
 INSERT INTO orders VALUES (1, 1, 'eu', 59.80, 'paid'), (2, 2, 'us', 49.00, 'paid'), (3, 3, 'eu', 149.90, 'open');
 INSERT INTO lines VALUES (1, 1, 2), (2, 2, 1), (3, 3, 1), (3, 1, 1);
 INSERT INTO tb_author VALUES (1, 'a-1', 'Ada'), (2, 'a-2', 'Grace');
@@ -26,7 +27,8 @@ CREATE MATERIALIZED VIEW sales_by_region REFRESH IMMEDIATE AS
 CREATE MATERIALIZED VIEW sales_by_customer TARGET LAG '2 hours' AS
   SELECT customer_id, COUNT(*) AS orders, SUM(amount) AS revenue FROM orders GROUP BY customer_id;
 CREATE MATERIALIZED VIEW sales_by_country TARGET LAG '30 minutes' AS
-  SELECT c.country, SUM(s.revenue) AS revenue FROM sales_by_customer s JOIN customers c USING (customer_id) GROUP BY c.country;
+  SELECT c.country, SUM(s.revenue) AS revenue
+    FROM sales_by_customer s JOIN customers c USING (customer_id) GROUP BY c.country;
 CREATE MATERIALIZED VIEW sales_board TARGET LAG '1 hour' AS
   SELECT c.name, s.orders, s.revenue, n.revenue AS country_revenue FROM sales_by_customer s
     JOIN customers c ON c.customer_id = s.customer_id JOIN sales_by_country n ON n.country = c.country;
@@ -39,7 +41,8 @@ CREATE MATERIALIZED VIEW stock_best REFRESH EVERY 5 MINUTES AS
   SELECT title, sold FROM stock_sold ORDER BY sold DESC LIMIT 2;
 CREATE MATERIALIZED VIEW stock_packs AS SELECT product_id, title, 12 / packs AS per_pack FROM products;
 CREATE MATERIALIZED VIEW stock_packs_dear AS SELECT product_id, title FROM stock_packs WHERE per_pack > 5;
-CREATE MATERIALIZED VIEW audit_orders REFRESH POLICY FULL AS SELECT status, COUNT(*) AS orders FROM orders GROUP BY status;
+CREATE MATERIALIZED VIEW audit_orders REFRESH POLICY FULL AS
+  SELECT status, COUNT(*) AS orders FROM orders GROUP BY status;
 CREATE MATERIALIZED VIEW audit_names AS SELECT country, FIRST(name) AS somebody FROM customers GROUP BY country;
 CREATE MATERIALIZED VIEW audit_customers TARGET LAG '1 day' AS SELECT COUNT(*) AS customers FROM customers;
 CREATE TABLE tv_author AS SELECT pk_author, id, jsonb_build_object('id', id, 'name', name) AS data FROM tb_author;

@@ -182,10 +182,11 @@ function Node({ node, place, lit, chosen, entry, waited, working, beat }) {
   const stand = standing(node, waited);
   const name = node.name;
   return html`<button type="button" class=${classes("node", `is-${stand.tone}`, node.read_model ? "model" : node.kind.replace(" ", "-"), !lit && "unlit", chosen && "chosen", working && "working")}
-    style=${position(place)} data-id=${name} tabindex=${entry ? 0 : -1} aria-label=${described(node, stand)} aria-pressed=${chosen ? "true" : "false"} title=${name}>
+    style=${position(place)} data-id=${name} tabindex=${entry ? 0 : -1} aria-pressed=${chosen ? "true" : "false"} title=${name}>
     ${beat && html`<i key=${beat.number} class=${classes("ring", beat.kind)} />`}
-    <span class="node-name"><${Icon} name=${node.read_model ? "model" : node.kind === "table" ? "table" : "view"} size=${13} /><b>${name}</b></span>
-    <span class="node-line"><${Line} node=${node} stand=${stand} /><${Marks} stand=${stand} /></span>
+    <span class="hidden">${described(node, stand)}</span>
+    <span class="node-name" aria-hidden="true"><${Icon} name=${node.read_model ? "model" : node.kind === "table" ? "table" : "view"} size=${13} /><b>${name}</b></span>
+    <span class="node-line" aria-hidden="true"><${Line} node=${node} stand=${stand} /><${Marks} stand=${stand} /></span>
   </button>`;
 }
 
@@ -212,10 +213,11 @@ function Fold({ one, all, place, lit, chosen, entry, waited, working, beat }) {
   const tones = WORST.filter((tone) => counts[tone]);
   const said = tones.filter((tone) => tone !== "table").map((tone) => `${counts[tone]} ${WORDS[tone]}`);
   return html`<button type="button" class=${classes("node fold", `is-${tones[0]}`, !lit && "unlit", chosen && "chosen", working && "working")} style=${position(place)} data-id=${one.id}
-    tabindex=${entry ? 0 : -1} aria-label=${`${one.fold}: ${plural(one.members.length, "node")} folded${said.length ? `, ${said.join(", ")}` : ""}. Enter unfolds them.`} aria-pressed=${chosen ? "true" : "false"} title=${`${one.fold}: ${said.join(", ") || "tables"}`}>
+    tabindex=${entry ? 0 : -1} aria-pressed=${chosen ? "true" : "false"} title=${`${one.fold}: ${said.join(", ") || "tables"}`}>
     ${beat > 0 && html`<i key=${beat} class="ring" />`}
-    <span class="node-name"><${Icon} name="plus" size=${13} /><b>${one.fold}</b><span class="members">${one.members.length}</span></span>
-    <span class="node-line bar">${tones.map((tone) => html`<i key=${tone} class=${`is-${tone}`} style=${{ flexGrow: counts[tone] }} />`)}</span>
+    <span class="hidden">${one.fold}: ${plural(one.members.length, "node")} folded${said.length ? `, ${said.join(", ")}` : ""}. Enter unfolds them.</span>
+    <span class="node-name" aria-hidden="true"><${Icon} name="plus" size=${13} /><b>${one.fold}</b><span class="members">${one.members.length}</span></span>
+    <span class="node-line bar" aria-hidden="true">${tones.map((tone) => html`<i key=${tone} class=${`is-${tone}`} style=${{ flexGrow: counts[tone] }} />`)}</span>
   </button>`;
 }
 

@@ -49,7 +49,10 @@ function Alter({ view, role, after }) {
 function AlterDialog({ view, onClose, after }) {
   const own = view.target_lag_seconds && view.lag_from === view.name ? `${plural(view.target_lag_seconds, "second")}` : "";
   const [given, set] = useState({ refresh: view.refresh, policy: view.policy, target_lag: own });
-  const put = (name) => (event) => set({ ...given, [name]: event.target.value });
+  const put = (name) => (event) => {
+    const { value } = event.target;
+    set((was) => ({ ...was, [name]: value }));
+  };
   const changed = Object.fromEntries(Object.entries(given).filter(([name, value]) => value.trim() && value !== { refresh: view.refresh, policy: view.policy, target_lag: own }[name]));
   const save = async () => {
     await api.patch(at(view), changed);
@@ -58,8 +61,8 @@ function AlterDialog({ view, onClose, after }) {
   };
   return html`<${Confirm} title=${`Alter ${view.name}`} yes="Alter" onYes=${save} onClose=${onClose} disabled=${!Object.keys(changed).length}>
     <${Field} label="Refresh: when" hint="MANUAL, ON COMMIT, IMMEDIATE, EVERY 5 MINUTES, CRON '0 6 * * *'">${(id) => html`<input id=${id} value=${given.refresh} onInput=${put("refresh")} spellcheck="false" aria-describedby=${`${id}h`} />`}<//>
-    <${Field} label="Policy: how" hint=${POLICIES[given.policy]}>${(id) => html`<select id=${id} value=${given.policy} onChange=${put("policy")} aria-describedby=${`${id}h`}>${Object.keys(POLICIES).map((name) => html`<option key=${name}>${name}</option>`)}</select>`}<//>
-    <${Field} label="Target lag: how old it may get" hint="5 minutes, 2 hours, DOWNSTREAM">${(id) => html`<input id=${id} value=${given.target_lag} onInput=${put("target_lag")} spellcheck="false" aria-describedby=${`${id}h`} />`}<//>
+    <${Field} label="Policy: how" hint=${POLICIES[given.policy]}>${(id) => html`<select id=${id} value=${given.policy} onChange=${put("policy")} aria-describedby=${`${id}h`}>${Object.keys(POLICIES).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}<//>
+    <${Field} label="Target lag: how old it may get" hint="5 minutes, 2 hours, DOWNSTREAM; NONE takes it away">${(id) => html`<input id=${id} value=${given.target_lag} onInput=${put("target_lag")} spellcheck="false" aria-describedby=${`${id}h`} />`}<//>
     <p class="dim">${Object.keys(changed).length ? `Changes ${Object.keys(changed).join(", ").replace("_", " ")}. It holds from the next refresh on; no rows are computed now.` : "Nothing is changed yet."}</p>
   <//>`;
 }

@@ -2,13 +2,14 @@
 
 import { api } from "../api.js";
 import { Ago, Badge, Busy, Copy, Empty, Failure, Icon, Lag, Table, Tabs, count, duration, html, lagTone, link, plural, setParams, useData, useEvents, useGathered, useState } from "../ui.js";
-import { highlighted, laidOut } from "../highlight.js";
+import { Sql } from "../sql/highlight.js";
+import { laidOut } from "../sql/laid-out.js";
 import { ViewActions } from "./view-actions.js";
 import { Refreshes } from "./view-history.js";
 import { Differences, Rows } from "./view-rows.js";
 
 export const title = "View";
-export const styles = ["vendor/uplot.css", "pages/view.css"];
+export const styles = ["vendor/uplot.css", "sql/sql.css", "pages/view.css"];
 
 export default function ViewPage({ parts, params, role }) {
   const name = parts[0];
@@ -102,11 +103,10 @@ function Facts({ view, at }) {
 
 function Definition({ view, lineage, path }) {
   const explained = useData((signal) => api.get(`${path}/explain`, {}, { signal }), [path, view.query, view.policy]);
-  const text = laidOut(view.query);
   return html`<div class="view-grid">
     <div class="stack">
       <section class="card"><header><h2>Query</h2><span class="ends"><${Copy} text=${view.query} label="Copy the query" /></span></header>
-        <pre class="sql" tabindex="0" aria-label="Query">${highlighted(text)}</pre></section>
+        <${Sql} text=${laidOut(view.query)} label="Query" /></section>
       <${Maintained} explained=${explained} />
     </div>
     <div class="stack">
