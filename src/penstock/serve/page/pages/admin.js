@@ -1,7 +1,7 @@
 // Settings, checkpoints and watermarks: how they stand, and how they are changed by who may.
 
 import { api } from "../api.js";
-import { Action, Ago, Badge, Busy, Button, Confirm, Empty, Failure, Field, Icon, Moment, Table, Tabs, html, link, may, plural, setParams, toast, useData, useEvents, useGathered, useState } from "../ui.js";
+import { Action, Ago, Badge, Busy, Button, Confirm, Empty, Failure, Field, Moment, Table, Tabs, html, link, may, setParams, toast, useData, useEvents, useGathered, useState } from "../ui.js";
 
 export const title = "Settings";
 export const styles = ["pages/work.css"];

@@ -1,6 +1,6 @@
 // Documents: what differs between two of them, and one as a tree that can be walked with the keyboard.
 
-import { Button, classes, count, html, plural, useEffect, useMemo, useRef, useState } from "../ui.js";
+import { classes, count, html, plural, useMemo, useRef, useState } from "../ui.js";
 
 const isBranch = (value) => typeof value === "object" && value !== null;
 export const keyOf = (path) => JSON.stringify(path);
@@ -98,12 +98,13 @@ export function Tree({ value, marks = new Map(), label }) {
     event.preventDefault();
     done();
   };
+  const within = (row) => row.branch && !row.open && [...marks.keys()].some((key) => key.startsWith(`${row.key.slice(0, -1)}${row.path.length ? "," : ""}`) && key !== row.key);
   const reach = rows.some((row) => row.key === at) ? at : rows[0].key;
   return html`<ul class="tree" role="tree" aria-label=${label} ref=${list} onKeyDown=${key}>
     ${rows.map(
       (row) => html`<li key=${row.key} data-key=${row.key} role="treeitem" aria-level=${row.level} aria-setsize=${row.size} aria-posinset=${row.at} aria-expanded=${row.branch ? (row.open ? "true" : "false") : undefined} aria-selected=${row.key === reach ? "true" : "false"}
-        tabindex=${row.key === reach ? 0 : -1} class=${classes("tree-row", marks.has(row.key) && "changed")} style=${{ "--level": row.level }} onFocus=${() => setAt(row.key)} onClick=${() => (row.more ? grow(row) : row.branch && turn(row, !row.open))}>
-        <${Line} row=${row} mark=${marks.get(row.key)} /></li>`,
+        tabindex=${row.key === reach ? 0 : -1} class=${classes("tree-row", marks.has(row.key) && "changed", within(row) && "within")} style=${{ "--level": row.level }} onFocus=${() => setAt(row.key)} onClick=${() => (row.more ? grow(row) : row.branch && turn(row, !row.open))}>
+        <${Line} row=${row} mark=${marks.get(row.key) ?? (within(row) ? "something in it changed" : undefined)} /></li>`,
     )}</ul>`;
 }
 

@@ -1,7 +1,7 @@
 // What ran when: the epochs, and of each a timeline of its nodes side by side, with the path on which its end hung.
 
 import { api } from "../api.js";
-import { Ago, Badge, Busy, Button, Duration, Empty, Failure, Icon, Moment, Table, classes, count, duration, go, html, link, plural, useData, useEvents, useGathered, useMemo, useNow, useState } from "../ui.js";
+import { Ago, Badge, Busy, Button, Duration, Empty, Failure, Moment, Table, classes, count, duration, go, html, link, plural, useData, useEvents, useGathered, useMemo, useNow, useState } from "../ui.js";
 import { Actions, Phases, PHASES, Rows, wall } from "./epoch-parts.js";
 
 export const title = "Epochs";
@@ -42,7 +42,7 @@ const COLUMNS = [
   { key: "published", title: "Published", sort: (row) => row.published_at, down: true, cell: (row) => html`<${Ago} at=${row.published_at} />` },
   { key: "took", title: "Took", sort: wall, down: true, end: true, cell: (row) => html`<${Duration} seconds=${wall(row)} />` },
   { key: "phases", title: "Work", sort: (row) => row.seconds, down: true, hide: "phone", cell: (row) => html`<${Phases} phases=${row.phases} seconds=${row.seconds} />` },
-  { key: "views", title: "Views", wide: true, sort: (row) => row.views.length, down: true, cell: (row) => html`<${Names} row=${row} />` },
+  { key: "views", title: "Views", wide: true, hide: "phone", sort: (row) => row.views.length, down: true, cell: (row) => html`<${Names} row=${row} />` },
   { key: "rows", title: "Rows", end: true, sort: (row) => row.rows_inserted + row.rows_deleted, down: true, cell: (row) => html`<${Rows} row=${row} />` },
   { key: "due", title: "Why", wide: true, hide: "phone", cell: (row) => html`<span class="dim">${reasons(row.due)}</span>` },
 ];
@@ -107,8 +107,8 @@ function One({ number }) {
       ${told && html`<span class="dim"><${Moment} at=${told.published_at} />, <${Ago} at=${told.published_at} /></span>`}
       ${told?.restored !== null && told && html`<${Badge} tone="odd">restored from epoch ${told.restored}<//>`}
       <span class="ends">
-        <${Button} label="The epoch before" disabled=${number <= 1} onClick=${() => go("epochs", number - 1)}>‹ ${Math.max(number - 1, 0)}<//>
-        <${Button} label="The next epoch" disabled=${number >= last} onClick=${() => go("epochs", number + 1)}>${number + 1} ›<//>
+        <${Button} label=${`‹ ${Math.max(number - 1, 0)}, the epoch before`} disabled=${number <= 1} onClick=${() => go("epochs", number - 1)}>‹ ${Math.max(number - 1, 0)}<//>
+        <${Button} label=${`${number + 1} ›, the next epoch`} disabled=${number >= last} onClick=${() => go("epochs", number + 1)}>${number + 1} ›<//>
       </span>
     </div>
     ${found.problem ? html`<${Failure} problem=${found.problem} again=${found.reload} />` : !told ? html`<${Busy} />` : html`<${Told} told=${told} />`}
@@ -212,7 +212,7 @@ const NODE_COLUMNS = [
   { key: "name", title: "Node", cell: (row) => (row.hidden ? html`<span class="dim">step of</span> <a href=${link("view", row.views[0])}>${row.views[0]}</a>${row.views.length > 1 ? html`<span class="dim" title=${row.views.slice(1).join(", ")}> and ${row.views.length - 1} more</span>` : ""}` : html`<a href=${link("view", row.name)}>${row.name}</a>`), sort: (row) => row.views[0] },
   { key: "action", title: "Action", sort: (row) => row.action, cell: (row) => html`<${Actions} row=${row} />` },
   { key: "strategy", title: "How", sort: true, hide: "phone", cell: (row) => row.strategy ?? html`<span class="dim">–</span>` },
-  { key: "begun", title: "From", end: true, sort: true, cell: (row) => html`<${Duration} seconds=${row.begun} />` },
+  { key: "begun", title: "From", end: true, sort: true, hide: "phone", cell: (row) => html`<${Duration} seconds=${row.begun} />` },
   { key: "ended", title: "To", end: true, sort: true, hide: "phone", cell: (row) => html`<${Duration} seconds=${row.ended} />` },
   { key: "seconds", title: "Seconds", end: true, sort: true, down: true, cell: (row) => html`<${Duration} seconds=${row.seconds} />` },
   { key: "rows", title: "Rows", end: true, sort: (row) => row.rows_inserted + row.rows_deleted, down: true, cell: (row) => html`<${Rows} row=${row} />` },

@@ -1,7 +1,7 @@
 // Read models: a document is found by its key or by a filter, seen as a tree, and watched while it changes.
 
 import { api } from "../api.js";
-import { Ago, Badge, Busy, Button, Copy, Empty, Failure, Field, Icon, Table, classes, exactly, go, html, link, plural, useData, useEffect, useEvents, useGathered, useMemo, useRef, useState } from "../ui.js";
+import { Ago, Badge, Busy, Button, Copy, Empty, Failure, Table, classes, exactly, go, html, link, plural, useData, useEffect, useEvents, useGathered, useMemo, useRef, useState } from "../ui.js";
 import { Tree, brief, differences, keyOf, written } from "./document.js";
 
 export const title = "Models";

@@ -28,7 +28,8 @@ export default function Console({ params, database, role }) {
   useEvents((event) => event.kind === "epoch" && again());
   const known = useMemo(() => (schema.data ? names(schema.data) : undefined), [schema.data]);
   useEffect(() => params.text && setText(params.text), [params.text]);
-  useEffect(() => () => run?.stop.abort(), [run]);
+  const running = useRef(null);
+  useEffect(() => () => running.current?.abort(), []);
 
   const remember = (entry) => setHistory((was) => [entry, ...was.filter((one) => one.text !== entry.text)].slice(0, REMEMBERED));
   const write = (next) => {
@@ -40,8 +41,9 @@ export default function Console({ params, database, role }) {
   const runAll = async (list) => {
     if (!list.length || run?.busy) return;
     const mine = { stop: new AbortController(), outcomes: [], busy: true, at: 0, of: list.length, since: Date.now(), wrong: null };
-    const tell = (more) => setRun((was) => (was?.stop === mine.stop || more.first ? Object.assign(mine, more) && { ...mine } : was));
-    setRun({ ...mine });
+    const tell = (more) => setRun({ ...Object.assign(mine, more) });
+    running.current = mine.stop;
+    tell({});
     setShown("0");
     for (const [at, one] of list.entries()) {
       const began = performance.now();

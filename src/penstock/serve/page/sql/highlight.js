@@ -30,20 +30,29 @@ const TOKEN = new RegExp(
   "uy",
 );
 
+/** Words that are keywords behind some others only, and elsewhere are good names of columns. */
+const UNITS = new Set("DAY DAYS HOUR HOURS MINUTE MINUTES MONTH SECOND SECONDS WEEK YEAR".split(" "));
+const isUnit = (before) => before?.kind === "number" || before?.kind === "string";
+
 /** [{kind, text, start}]: space, comment, string, name, number, keyword, type, call, sign. */
 export function tokens(text) {
   const found = [];
+  let before = null;
   TOKEN.lastIndex = 0;
   for (let match; (match = TOKEN.exec(text)); ) {
     const [group] = Object.entries(match.groups).find(([, value]) => value !== undefined);
-    found.push({ kind: group === "word" ? kindOf(match[0], text, TOKEN.lastIndex) : group === "quoted" ? "name" : group, text: match[0], start: match.index });
+    const kind = group === "word" ? kindOf(match[0], before, text, TOKEN.lastIndex) : group === "quoted" ? "name" : group;
+    found.push({ kind, text: match[0], start: match.index });
+    if (kind !== "space" && kind !== "comment") before = found.at(-1);
   }
   return found;
 }
 
-function kindOf(word, text, end) {
+function kindOf(word, before, text, end) {
   const upper = word.toUpperCase();
-  if (known.has(upper)) return "keyword";
+  if (UNITS.has(upper)) return isUnit(before) ? "keyword" : "name";
+  if (upper === "DATA") return before?.text.toUpperCase() === "NO" ? "keyword" : "name";
+  if (known.has(upper) && before?.text !== ".") return "keyword";
   if (TYPES.has(upper)) return "type";
   return /^\s*\(/.test(text.slice(end, end + 20)) ? "call" : "name";
 }

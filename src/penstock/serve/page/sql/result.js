@@ -1,6 +1,6 @@
 // What a statement gave: rows page by page, as a chart, as a file; or what was done.
 
-import { Badge, Button, Choice, Empty, Field, Icon, cell, classes, count, duration, html, isNumeric, link, plural, useMemo, useState } from "../ui.js";
+import { Badge, Button, Choice, Icon, cell, classes, count, duration, html, isNumeric, link, plural, useMemo, useState } from "../ui.js";
 import { Chart, chartable } from "./chart.js";
 
 const PAGE = 100;

@@ -2,7 +2,7 @@
 // anything is created.
 
 import { api } from "../api.js";
-import { Badge, Button, Dialog, Failure, Field, Icon, classes, go, html, link, toast, useRef, useState } from "../ui.js";
+import { Badge, Button, Dialog, Failure, Field, Icon, classes, go, html, toast, useRef, useState } from "../ui.js";
 import { Editor } from "./editor.js";
 import { Sql } from "./highlight.js";
 
