@@ -177,6 +177,9 @@ def test_every_answer_has_the_headers(server: Server) -> None:
         assert "unsafe" not in headers["content-security-policy"]
         assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY")
         assert "server" not in headers
+    style = server.ask("GET", "/page.css").headers
+    assert style["cache-control"] == "no-cache"
+    assert server.ask("GET", "/page.css", If_None_Match=style["etag"]).status == 304
     for path in ("/../app.py", "/%2e%2e/app.py", "/..%2fapp.py", "/%2e%2e%2fstate.py"):
         assert server.ask("GET", path).status == 404
 

@@ -48,7 +48,12 @@ def test_views_are_looked_at_and_kept_fresh(copied: Callable[[], Path], serving:
     assert "maintained incrementally" in ask("GET", "/api/v1/views/totals/explain").json["text"]
     lineage = ask("GET", "/api/v1/views/large/lineage").json["result"]
     assert {(each["other"], each["direct"]) for each in lineage} == {("totals", True), ("orders", False)}
-    assert ["orders", "totals"] in ask("GET", "/api/v1/graph").json["edges"]
+    graph = ask("GET", "/api/v1/graph").json
+    assert ["orders", "totals"] in graph["edges"]
+    told = {node["name"]: (node["kind"], node.get("refresh"), node.get("last_action")) for node in graph["nodes"]}
+    assert (told["orders"], told["large"]) == (("table", None, None), ("view", "MANUAL", "FULL"))
+    assert graph["groups"] == []
+    assert ask("GET", "/api/v1/whoami").json == {"user": "local", "role": "admin", "databases": []}
     server.sql("INSERT INTO orders VALUES (4, 'us', 25)")
     assert ask("GET", "/api/v1/views/totals").json["behind"] == {"orders": 1}
     done = ask("POST", "/api/v1/views/large/refresh").json["views"]
@@ -91,6 +96,9 @@ def test_rows_come_page_by_page_as_of_one_epoch(copied: Callable[[], Path], serv
     changed = server.ask("GET", f"/api/v1/views/copies/changes?since={first['epoch']}").json
     assert changed["epoch"] == now["epoch"]
     assert sorted((row["id"], row["__weight"]) for row in changed["result"]) == [(1, -1), (5, 1), (6, 1)]
+    between = f"changes?since={first['epoch']}&until={first['epoch']}"
+    assert server.ask("GET", f"/api/v1/views/copies/{between}").json["result"] == []
+    assert server.ask("GET", f"/api/v1/views/copies/{between}&follow=true").status == 400
     assert server.ask("GET", "/api/v1/views/copies/rows?epoch=999").status == 404
     assert server.ask("GET", "/api/v1/views/copies/rows?after=x").status == 422
     assert server.ask("GET", "/api/v1/views/copies/changes").status == 400

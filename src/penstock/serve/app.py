@@ -34,6 +34,15 @@ _log = logging.getLogger("penstock.serve")
 PAGE = Path(__file__).with_name("page")
 
 
+class Files(StaticFiles):
+    """The page. A browser keeps its files, and asks each time whether they are still these."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        found = super().file_response(*args, **kwargs)
+        found.headers["Cache-Control"] = "no-cache"
+        return found
+
+
 class Application:
     """Everything of a server but the sockets. ``asgi`` is what a server runs."""
 
@@ -59,7 +68,7 @@ class Application:
         for room in (sql_routes, view_routes, model_routes, event_routes, epoch_routes, looking_routes):
             self.api.include_router(room.routes)
         self._add_metrics(registry)
-        self.api.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
+        self.api.mount("/", Files(directory=PAGE, html=True), name="page")
         _described(self.api)
         inner: ASGIApp = Once(self.api, self.state, secrets.token_hex(4), options.limits.kept_answer)
         self.protection = Protection(inner, options, self.state, self.gate, HttpMetrics(registry))

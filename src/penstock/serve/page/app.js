@@ -96,9 +96,11 @@ function App() {
 }
 
 async function start() {
-  const who = await api.get("whoami");
+  const page = PAGES.find((one) => one.name === place().name) ?? HIDDEN[0];
+  load(page).catch(() => {}); // it is on its way while we ask; what goes wrong is told where it is drawn
+  const [who, databases] = await Promise.all([api.get("whoami"), api.get("databases")]);
   identity.set(who);
-  return api.get("databases");
+  return databases;
 }
 
 function Page({ page, at, database }) {
@@ -137,7 +139,10 @@ function Header({ at, page, databases, database, version }) {
 
 /** How many alerts go on. */
 function AlertCount() {
-  const alerts = useData((signal) => api.get("alerts", { limit: 1000 }, { signal }), []);
+  const alerts = useData(async (signal) => {
+    await new Promise((done) => setTimeout(done, 600)); // the page itself comes first
+    return api.get("alerts", { limit: 1000 }, { signal });
+  }, []);
   const again = useGathered(alerts.reload);
   useEvents((event) => (event.kind === "alert" || event.kind === "gap") && again());
   const open = (alerts.data?.result ?? []).filter((one) => !one.cleared_at).length;

@@ -35,8 +35,12 @@ export function Canvas({ drawn, at, groups, chosen, lit, edgeLit, beats, working
   const put = () => {
     const { x, y, k } = view.current;
     world.current.style.transform = `translate(${x}px, ${y}px) scale(${k})`;
-    box.current.dataset.far = k < 0.3 ? "2" : k < 0.62 ? "1" : "0";
-    box.current.style.setProperty("--k", k);
+    const far = k < 0.3 ? "2" : k < 0.62 ? "1" : "0";
+    if (box.current.dataset.far !== far) box.current.dataset.far = far;
+    // while it moves, what was drawn is moved as a picture; at rest it is drawn anew, and sharp
+    world.current.classList.add("moving");
+    clearTimeout(view.rest);
+    view.rest = setTimeout(() => world.current?.classList.remove("moving"), 150);
   };
   const fit = () => {
     const { clientWidth: w, clientHeight: h } = box.current;
