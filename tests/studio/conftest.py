@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
     place = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
     if place is None:
         pytest.skip(f"no browser: install one of {', '.join(_BROWSERS)}, such as with apt-get install chromium")
-    expect.set_options(timeout=20_000)
+    expect.set_options(timeout=60_000)  # for a machine that does much else
     with sync_playwright() as playwright:
         quiet = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
         with playwright.chromium.launch(executable_path=place, args=quiet) as found:

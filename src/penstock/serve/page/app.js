@@ -1,7 +1,7 @@
 // The shell around the pages: where we are, which database, who asks, whether what is shown is alive.
 
 import { api, Problem, connection, currentDatabase, dismissSignIn, follow, forgetToken, hasToken, identity, reconnect, signIn, useToken } from "./api.js";
-import { Badge, Button, Busy, Dialog, Empty, Failure, Field, Icon, carry, classes, go, html, link, render, toasts, useData, useEffect, useEvents, useGathered, useNow, useRef, useState, useStore } from "./ui.js";
+import { Badge, Button, Busy, Dialog, Empty, Failure, Field, Icon, carry, classes, go, html, link, render, toasts, useData, useEffect, useEvents, useGathered, useLayoutEffect, useNow, useRef, useState, useStore } from "./ui.js";
 
 const PAGES = [
   { name: "graph", title: "Graph" },
@@ -49,17 +49,24 @@ function load(page) {
   return loaded.get(page.name);
 }
 
+const sheets = new Map();
 function styled(files = []) {
-  const missing = [files].flat().filter((file) => !document.querySelector(`link[href="${file}"]`));
+  const missing = [files].flat().filter((href) => !sheets.has(href));
   return Promise.all(
     missing.map(
       (href) =>
         new Promise((done) => {
           const sheet = Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: done, onerror: done });
+          sheets.set(href, sheet);
           document.head.append(sheet);
         }),
     ),
   );
+}
+
+/** Only the styles of the page that is shown hold, so that none meets those of another. */
+function wear(files = []) {
+  for (const [href, { sheet }] of sheets) if (sheet) sheet.disabled = ![files].flat().includes(href);
 }
 
 function App() {
@@ -106,6 +113,7 @@ async function start() {
 function Page({ page, at, database }) {
   const module = useData(() => load(page), [page]);
   const role = useStore(identity)?.role ?? "read";
+  useLayoutEffect(() => module.data && wear(module.data.styles), [module.data]);
   if (module.problem) {
     const problem = new Problem(0, { detail: `the page ${page.title} cannot be loaded.`, help: "Load the Studio again; the server may have been replaced." });
     return html`<${Failure} problem=${problem} again=${module.reload} />`;

@@ -79,7 +79,11 @@ export function Canvas({ drawn, at, groups, chosen, lit, edgeLit, beats, working
     watch.observe(box.current);
     return () => watch.disconnect();
   }, [at]);
-  useEffect(() => aim?.id && show(aim.id, aim.near), [aim, at]);
+  useEffect(() => {
+    if (!aim) return;
+    show(aim.id, aim.near);
+    if (aim.focus) box.current.querySelector(`[data-id="${CSS.escape(aim.id)}"]`)?.focus({ preventScroll: true });
+  }, [aim]);
 
   useEffect(() => {
     const element = box.current;

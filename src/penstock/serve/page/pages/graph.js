@@ -37,7 +37,7 @@ function useLive(asked) {
   const [working, setWorking] = useState(new Set());
   const [beats, setBeats] = useState(new Map());
   const count = useRef(0);
-  const again = useGathered(asked.reload, 2500);
+  const again = useGathered(asked.reload, asked.data?.nodes.length > 200 ? 8000 : 2500);
   useEffect(() => setLive(new Map()), [asked.data]);
   const beat = (names, kind) =>
     setBeats((was) => {
@@ -98,8 +98,10 @@ function Graph({ nodes, groups, shape, at, working, beats, params, role }) {
   const choose = useCallback((id) => setParams({ view: id ?? "" }), []);
   const opened = (id) => {
     if (!id.startsWith("fold ")) return nodes.get(id).kind === "view" ? go("view", id) : choose(id);
+    const [first] = drawn.nodes.get(id).members;
     setOpen((was) => new Set(was).add(id.slice(5)));
     choose(null);
+    setAim({ id: first, near: false, focus: true }); // the focus goes on to what was in it
   };
   const refold = (value) => {
     setOpen(new Set());

@@ -73,7 +73,7 @@ function LagPlot({ view, history, at }) {
     const [accent, bad] = [colour("accent"), colour("bad")];
     return {
       // a target far above all lags would flatten them: then it is left out of the scale
-      scales: { y: { range: (plot, low, high) => [0, Math.max(1, (target !== null && target < most * 20 ? Math.max(most, target) : most) * 1.1)] } },
+      scales: { y: { range: (plot, low, high) => [0, Math.max(1, (target !== null && target < most * 5 ? Math.max(most, target) : most) * 1.1)] } },
       axes: axes(age, { incrs: TIMES }),
       series: [{}, { stroke: accent, width: 1.5, fill: transparent(accent), points: { show: false } }, { stroke: bad, width: 1.2, dash: [5, 4], points: { show: false } }],
       hooks: { draw: [(plot) => marks(plot, failures, bad)] },
@@ -81,7 +81,7 @@ function LagPlot({ view, history, at }) {
   };
   const over = target === null ? "" : most > target ? ` It was over its target of ${age(target)}.` : ` It stayed within its target of ${age(target)}.`;
   return html`<${Plot} data=${data} options=${options} label=${`Lag over time: ${age(most)} at most, over ${plural(history.length, "refresh", "refreshes")}.${over}`} />
-    <p class="hint">${target === null ? "No target lag." : html`<span class="dash" aria-hidden="true" /> target ${age(target)}${target >= most * 20 ? ", far above what is drawn" : ""}.`}${failures.length ? ` Lines: ${plural(failures.length, "refresh", "refreshes")} that failed.` : ""} At most ${age(most)}. Drag over a time to see it closer; twice, to see all.</p>`;
+    <p class="hint">${target === null ? "No target lag." : html`<span class="dash" aria-hidden="true" /> target ${age(target)}${target >= most * 5 ? ", far above what is drawn" : ""}.`}${failures.length ? ` Lines: ${plural(failures.length, "refresh", "refreshes")} that failed.` : ""} At most ${age(most)}. Drag over a time to see it closer; twice, to see all.</p>`;
 }
 
 const transparent = (rgb) => rgb.replace(/^rgb\(/, "rgba(").replace(/\)$/, ", 0.14)");

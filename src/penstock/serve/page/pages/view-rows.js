@@ -39,7 +39,7 @@ export function Rows({ path, view, turn }) {
       ${data && html`<span class="dim">of epoch ${data.epoch}${epoch || after ? "" : ", the newest"}</span>`}
       <form class="ends" onSubmit=${jump}><${Field} label="As of epoch" inline>${(id) => html`<input id=${id} type="text" inputmode="numeric" pattern="\\d*" placeholder="newest" size="7" value=${typed} onInput=${(event) => setTyped(event.target.value)} />`}<//><${Button} type="submit">Show<//></form></header>
     ${found.problem ? html`<div class="inside"><${Failure} problem=${found.problem} again=${found.reload} /></div>` : !data ? html`<${Busy} label="Loading rows" />` : !data.result.length ? html`<p class="nothing">It has no rows${begin ? " behind these" : ""}.</p>` : html`<${Grid} rows=${data.result} types=${typesOf(view)} label="Rows" />`}
-    ${data && html`<footer class="pager"><${Button} icon="left" disabled=${!pages.length} onClick=${() => setPages(pages.slice(0, -1))}>Back<//>
+    ${data && html`<footer class="turner"><${Button} icon="left" disabled=${!pages.length} onClick=${() => setPages(pages.slice(0, -1))}>Back<//>
       <span class="number" role="status">${data.returned ? `${count(begin + 1)} to ${count(begin + data.returned)}` : "none"}</span>
       <${Button} disabled=${!data.next} onClick=${() => setPages([...pages, data.next])}>Next<//></footer>`}
   </section>`;

@@ -123,7 +123,7 @@ function Maintained({ explained }) {
   const { verdict, incremental, constructs, advice, moves, nodes } = explained.data;
   return html`<section class="card">${head}
     <div class="inside stack">
-      <p class=${`verdict ${incremental ? "good" : "odd"}`}><${Icon} name=${incremental ? "check" : "refresh"} /> <span>${verdict[0].toUpperCase()}${verdict.slice(1)}.</span></p>
+      <p class=${`how ${incremental ? "good" : "odd"}`}><${Icon} name=${incremental ? "check" : "refresh"} /> <span>${verdict[0].toUpperCase()}${verdict.slice(1)}.</span></p>
       ${moves && html`<p class="dim">${moves}.</p>`}
       ${advice.length > 0 && html`<div class="advice"><h3>What could be done</h3><ul>${advice.map((one) => html`<li key=${one}>${one}</li>`)}</ul></div>`}
       ${constructs.length > 0 && html`<table class="table plain"><caption class="hidden">Constructs</caption><thead><tr><th scope="col">Construct</th><th scope="col">Maintained by</th></tr></thead>
