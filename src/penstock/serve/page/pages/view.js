@@ -152,7 +152,15 @@ function Columns({ view, lineage }) {
   return html`<section class="card"><header><h2>Columns</h2><span class="dim">${view.columns.length}</span></header><${Table} label="Columns" columns=${columns} rows=${view.columns} /></section>`;
 }
 
-const Origins = ({ of }) => (of?.from ?? []).map((one) => html`<code key=${`${one.table}.${one.column}`} class="origin">${one.table}.${one.column}</code> `);
+/** Where a column's values come from: what the query reads, and the tables behind views. */
+function Origins({ of }) {
+  if (!of?.from) return html`<span class="dim">not known</span>`;
+  if (!of.from.length) return html`<span class="dim">nothing that is read</span>`;
+  const names = (some) => some.map((one) => html`<code key=${`${one.name}.${one.column}`}>${one.name}.${one.column}</code> `);
+  const [near, far] = [of.from.filter((one) => one.direct), of.from.filter((one) => !one.direct)];
+  const changes = [...new Set(near.map((one) => one.change).filter((one) => one && one !== "IDENTITY"))];
+  return html`${names(near)}${changes.map((one) => html`<${Badge} key=${one}>${one.toLowerCase()}<//> `)}${far.length > 0 && html`<span class="dim behind">${names(far)}</span>`}`;
+}
 
 function Neighbours({ view, lineage }) {
   const all = lineage.data?.result ?? [];
