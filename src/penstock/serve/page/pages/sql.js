@@ -26,7 +26,7 @@ export default function Console({ params, database, role }) {
   const schema = useData((signal) => api.get(`schema/${encodeURIComponent(database)}`, {}, { signal }), [database]);
   const again = useGathered(schema.reload, 1_000);
   useEvents((event) => event.kind === "epoch" && again());
-  const known = useMemo(() => (schema.data ? names(schema.data) : undefined), [schema.data]);
+  const known = useMemo(() => (schema.data ? names(schema.data) : { relations: [] }), [schema.data]);
   useEffect(() => params.text && setText(params.text), [params.text]);
   const running = useRef(null);
   useEffect(() => () => running.current?.abort(), []);
