@@ -229,6 +229,8 @@ const Legend = ({ groups }) => html`<details class="legend"><summary>Legend</sum
 
 // -- the same as a table ----------------------------------------------------------------------------------------------
 
+const listed = (names) => html`<span title=${names.join("\n")}>${names.join(", ")}</span>`;
+
 function AsTable({ nodes, at }) {
   const columns = [
     { key: "name", title: "Name", sort: true, cell: (node) => (node.kind === "view" ? html`<a href=${link("view", node.name)}>${node.name}</a>` : node.name) },
@@ -238,8 +240,8 @@ function AsTable({ nodes, at }) {
     { key: "refresh", title: "Refresh", sort: true, hide: "phone" },
     { key: "last_action", title: "Last action", sort: true, hide: "phone", cell: (node) => node.last_action && html`${node.last_action} <span class="dim">${node.last_reason}</span>` },
     { key: "layer", title: "Layer", sort: true, end: true, hide: "phone" },
-    { key: "reads", title: "Reads", sort: (node) => node.reads.length, wide: true, cell: (node) => node.reads.join(", "), hide: "phone" },
-    { key: "readers", title: "Read by", sort: (node) => node.readers.length, wide: true, cell: (node) => node.readers.join(", "), hide: "phone" },
+    { key: "reads", title: "Reads", sort: (node) => node.reads.length, wide: true, cell: (node) => listed(node.reads), hide: "phone" },
+    { key: "readers", title: "Read by", sort: (node) => node.readers.length, wide: true, cell: (node) => listed(node.readers), hide: "phone" },
   ];
   return html`<div class="graph-table"><${Table} label="Tables and views" columns=${columns} rows=${nodes} onOpen=${(node) => node.kind === "view" && go("view", node.name)} empty="No table or view is like that." /></div>`;
 }

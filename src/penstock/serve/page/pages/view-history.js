@@ -1,10 +1,10 @@
 // How old a view was, and what its refreshes did: which way, why, how long, with how many rows.
 
 import { api } from "../api.js";
-import { Badge, Busy, Failure, Moment, age, classes, count, duration, html, link, plural, useData, useMemo, useNow, useState } from "../ui.js";
+import { Badge, Busy, Failure, Moment, age, classes, count, duration, html, link, plural, useData, useMemo, useState } from "../ui.js";
 import { Plot, axes, colour } from "../plot.js";
+import { PHASES } from "./epoch-parts.js";
 
-export const PHASES = ["planning", "reading", "computing", "writing", "committing"];
 const TONES = { INCREMENTAL: "good", FULL: "odd", REINITIALIZE: "odd", NO_DATA: "", SKIP: "" };
 const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800, 604_800];
 const saw = (record) => record.status === "SUCCEEDED" && record.action !== "SKIP";

@@ -126,7 +126,7 @@ function Maintained({ explained }) {
       <p class=${`how ${incremental ? "good" : "odd"}`}><${Icon} name=${incremental ? "check" : "refresh"} /> <span>${verdict[0].toUpperCase()}${verdict.slice(1)}.</span></p>
       ${moves && html`<p class="dim">${moves}.</p>`}
       ${advice.length > 0 && html`<div class="advice"><h3>What could be done</h3><ul>${advice.map((one) => html`<li key=${one}>${one}</li>`)}</ul></div>`}
-      ${constructs.length > 0 && html`<table class="table plain"><caption class="hidden">Constructs</caption><thead><tr><th scope="col">Construct</th><th scope="col">Maintained by</th></tr></thead>
+      ${constructs.length > 0 && html`<table class="table bare"><caption class="hidden">Constructs</caption><thead><tr><th scope="col">Construct</th><th scope="col">Maintained by</th></tr></thead>
         <tbody>${constructs.map(([construct, how]) => html`<tr key=${construct}><td class="wide"><code>${construct}</code></td><td class="wide">${how}</td></tr>`)}</tbody></table>`}
       <details open=${nodes.length === 1}><summary>${plural(nodes.length, "node")}: rules, and what they read</summary>
         ${nodes.map(

@@ -1,4 +1,4 @@
-// A query as it is pleasant to read: by its line breaks, or one for each clause where it has none.
+// A query as it is pleasant to read: by its line breaks, or one for each clause where it has few.
 
 import { tokens } from "./highlight.js";
 
@@ -7,18 +7,21 @@ const JOINS = new Set("JOIN LEFT RIGHT FULL CROSS INNER LATERAL NATURAL".split("
 const LEADS = new Set([...JOINS, "OUTER", "SEMI", "ANTI"]);
 LEADS.delete("JOIN");
 
+const KEPT = 4; // lines: whoever wrote so many has laid it out
+
 export function laidOut(text) {
-  if (text.includes("\n")) return dedented(text);
+  const all = tokens(text);
+  if (all.some(({ kind }) => kind === "comment") || text.trim().split("\n").length >= KEPT) return dedented(text);
   if (text.length < 60) return text;
   let [depth, before, made] = [0, "", ""];
-  for (const { kind, text: piece } of tokens(text)) {
+  for (const { kind, text: piece } of all) {
     const word = piece.toUpperCase();
     if (kind === "sign") depth += piece === "(" ? 1 : piece === ")" ? -1 : 0;
     if (kind === "keyword" && depth === 0 && made && !LEADS.has(before)) {
       if (CLAUSES.has(word)) made = `${made.trimEnd()}\n`;
       else if (JOINS.has(word)) made = `${made.trimEnd()}\n  `;
     }
-    made += piece;
+    made += kind === "space" ? " " : piece;
     if (kind !== "space") before = word;
   }
   return made;
