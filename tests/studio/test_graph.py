@@ -93,7 +93,7 @@ def test_search_filters_and_folding(studio: Studio) -> None:
     page.get_by_role("button", name="1 failing").click()
     expect(page.locator(".node:not(.unlit)")).to_have_count(1)
     page.get_by_role("button", name="1 failing").click()
-    page.get_by_label("Folding").select_option("Fold by schema or prefix")
+    page.get_by_label("Folding").select_option("Fold by schema")
     expect(node(page, "fold sales")).to_have_accessible_name(re.compile("^sales: 4 nodes folded"))
     expect(page.locator(".node.fold")).to_have_count(5)
     studio.accessible()

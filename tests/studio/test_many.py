@@ -58,7 +58,7 @@ def test_500_views_are_drawn(
     page = studio.go()
     expect(page.locator(".node")).to_have_count(516)
     studio.shoot("graph-many")
-    page.get_by_label("Folding").select_option("Fold by schema or prefix")
+    page.get_by_label("Folding").select_option("Fold by schema")
     expect(page.locator(".node.fold")).to_have_count(5)
     page.get_by_placeholder("Find by name").fill("rep_web_0")
     expect(page.locator(".tally")).to_have_text("9 matches")

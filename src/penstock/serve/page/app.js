@@ -131,14 +131,17 @@ function Header({ at, page, databases, database, version }) {
     go(here === at.name && !at.parts.length ? at.name : "graph", params);
   };
   return html`<header class="top">
-    <a class="brand" href=${link("graph")} title=${version ? `Penstock ${version}` : "Penstock"}><img src="icon.svg" alt="" width="22" height="22" /><span>Penstock</span></a>
+    <a class="brand" href=${link("graph")} title=${version ? `Penstock ${version}` : "Penstock"}>
+      <img src="icon.svg" alt="" width="22" height="22" /><span>Penstock</span></a>
     ${databases.length > 1
-      ? html`<select class="database" aria-label="Database" value=${database} onChange=${choose}>${databases.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`
+      ? html`<select class="database" aria-label="Database" value=${database}
+        onChange=${choose}>${databases.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`
       : database && html`<span class="database one">${database}</span>`}
     <nav class="pages" aria-label="Pages">
       ${PAGES.map(
         (one) => html`<a key=${one.name} href=${link(one.name)} aria-current=${one.name === here ? "page" : undefined}>
-          <${Icon} name=${one.name} size=${18} /><span>${one.title}</span>${one.name === "alerts" && database && html`<${AlertCount} key=${database} />`}</a>`,
+          <${Icon} name=${one.name} size=${18} />
+            <span>${one.title}</span>${one.name === "alerts" && database && html`<${AlertCount} key=${database} />`}</a>`,
       )}
     </nav>
     <div class="top-end"><${Connection} /><${Who} /><${Theme} /></div>
@@ -165,7 +168,8 @@ function Connection() {
   const seconds = again ? Math.max(0, Math.ceil((again - now) / 1000)) : 0;
   return html`<span class=${classes("connection", state)} role="status" title=${state === "live" ? "Events of this server arrive as they happen" : "What is shown may be old"}>
     <i aria-hidden="true" /><span>${words[state]}</span>
-    ${state === "waiting" && html`<button type="button" class="textual" onClick=${reconnect}>Try now<span class="dim"> (${seconds} s)</span></button>`}</span>`;
+    ${state === "waiting" && html`<button type="button" class="textual"
+      onClick=${reconnect}>Try now<span class="dim"> (${seconds} s)</span></button>`}</span>`;
 }
 
 function Who() {
@@ -224,11 +228,14 @@ function SignIn() {
     <p>${why} What you were doing stays as it is.</p>
     <form onSubmit=${submit}>
       <${Field} label="Token" hint="penstock token create makes one. It stays in this page's memory.">
-        ${(id) => html`<input id=${id} type="password" autocomplete="off" spellcheck="false" autofocus value=${text} onInput=${(event) => setText(event.target.value)} required />`}
+        ${(id) => html`<input id=${id} type="password" autocomplete="off" spellcheck="false" autofocus value=${text}
+          onInput=${(event) => setText(event.target.value)} required />`}
       <//>
-      <label class="check"><input type="checkbox" checked=${kept} onChange=${(event) => setKept(event.target.checked)} /> Keep it until this tab is closed</label>
+      <label class="check"><input type="checkbox" checked=${kept}
+        onChange=${(event) => setKept(event.target.checked)} /> Keep it until this tab is closed</label>
       ${problem && html`<${Failure} problem=${problem} />`}
-      <div class="dialog-ends"><${Button} onClick=${dismissSignIn}>Not now<//><${Button} type="submit" kind="main" icon="key" busy=${busy}>Sign in<//></div>
+      <div class="dialog-ends"><${Button} onClick=${dismissSignIn}>Not now<//>
+        <${Button} type="submit" kind="main" icon="key" busy=${busy}>Sign in<//></div>
     </form>
   <//>`;
 }
@@ -240,7 +247,8 @@ function Toasts() {
     return () => toasts.watchers.delete(set);
   }, []);
   return html`<div class="toasts" role="log" aria-live="polite" aria-label="Messages">
-    ${list.map((one) => html`<div key=${one.id} class=${classes("toast", one.kind)}><span>${one.text}</span><${Button} kind="quiet" icon="close" label="Close" onClick=${one.drop} /></div>`)}
+    ${list.map((one) => html`<div key=${one.id} class=${classes("toast", one.kind)}><span>${one.text}</span>
+      <${Button} kind="quiet" icon="close" label="Close" onClick=${one.drop} /></div>`)}
   </div>`;
 }
 

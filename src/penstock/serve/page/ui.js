@@ -198,13 +198,15 @@ const PATHS = {
 };
 
 /** A picture beside a word; screen readers do not need it. */
-export const Icon = ({ name, size = 16 }) => html`<svg class="icon" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+export const Icon = ({ name, size = 16 }) => html`<svg class="icon" width=${size} height=${size} viewBox="0 0 24 24"
+  aria-hidden="true" focusable="false">
   <path d=${PATHS[name] || PATHS.more} /></svg>`;
 
 /** kind: "", "main", "danger", "quiet". */
 export function Button({ kind = "", icon, busy, children, class: more, label, type = "button", disabled, ...rest }) {
   return html`<button type=${type} class=${classes("button", kind, !hasWords(children) && "square", more)} aria-label=${label}
-    title=${rest.title ?? (hasWords(children) ? undefined : label)} disabled=${disabled || busy} aria-busy=${busy ? "true" : undefined} ...${rest}>
+    title=${rest.title ?? (hasWords(children) ? undefined : label)} disabled=${disabled || busy}
+      aria-busy=${busy ? "true" : undefined} ...${rest}>
     ${busy ? html`<span class="spin" aria-hidden="true" />` : icon && html`<${Icon} name=${icon} />`}
     ${hasWords(children) && html`<span>${children}</span>`}
   </button>`;
@@ -216,11 +218,22 @@ const hasWords = (children) => (Array.isArray(children) ? children.some(hasWords
 export function Dialog({ title, onClose, children, wide, class: more }) {
   const place = useRef();
   const id = useId();
+  const latest = useRef(onClose);
+  latest.current = onClose;
   useLayoutEffect(() => {
     const dialog = place.current;
     const had = document.activeElement;
+    let gone = false;
+    // a browser may close it against our will, on a second Escape: who may not go yet gets it back
+    const closed = () => {
+      if (gone) return;
+      latest.current();
+      setTimeout(() => gone || dialog.open || dialog.showModal());
+    };
+    dialog.addEventListener("close", closed);
     dialog.showModal();
     return () => {
+      gone = true;
       dialog.close();
       if (had?.isConnected) had.focus();
     };
@@ -230,7 +243,8 @@ export function Dialog({ title, onClose, children, wide, class: more }) {
     event.preventDefault();
     onClose();
   };
-  return html`<dialog ref=${place} class=${classes("dialog", wide && "wide", more)} aria-labelledby=${id} onCancel=${cancel} onMouseDown=${outside}>
+  return html`<dialog ref=${place} class=${classes("dialog", wide && "wide", more)} aria-labelledby=${id} onCancel=${cancel}
+    onMouseDown=${outside}>
     <div class="dialog-box"><h2 id=${id}>${title}</h2>${children}</div>
   </dialog>`;
 }
@@ -279,15 +293,18 @@ export function Action({ children, icon, kind = "", title, yes, text, run, said,
     const result = await run();
     toast((typeof said === "function" ? said(result) : said) || "Done.");
   };
-  return html`<${Button} icon=${icon} kind=${kind} class=${more} label=${label} title=${reason ?? label} disabled=${!allowed || disabled} onClick=${() => setOpen(true)}>${children}<//>
-    ${open && html`<${Confirm} title=${title} yes=${yes} kind=${kind === "danger" ? "danger" : "main"} onYes=${onYes} onClose=${close}>${text}<//>`}`;
+  return html`<${Button} icon=${icon} kind=${kind} class=${more} label=${label} title=${reason ?? label} disabled=${!allowed || disabled}
+    onClick=${() => setOpen(true)}>${children}<//>
+    ${open && html`<${Confirm} title=${title} yes=${yes} kind=${kind === "danger" ? "danger" : "main"} onYes=${onYes}
+      onClose=${close}>${text}<//>`}`;
 }
 
 export const Empty = ({ title, children, icon = "view" }) => html`<div class="empty">
   <${Icon} name=${icon} size=${28} /><h2>${title}</h2>${children && html`<div>${children}</div>`}</div>`;
 
 /** Something is under way. It shows only if that takes a moment. */
-export const Busy = ({ label = "Loading" }) => html`<div class="busy" role="status"><span class="spin" aria-hidden="true" /> ${label}…</div>`;
+export const Busy = ({ label = "Loading" }) => html`<div class="busy" role="status"><span class="spin"
+  aria-hidden="true" /> ${label}…</div>`;
 
 /** What went wrong, and what to do next. */
 export const Failure = ({ problem, again }) => html`<div class="failure" role="alert">
@@ -296,7 +313,8 @@ export const Failure = ({ problem, again }) => html`<div class="failure" role="a
     <p class="failure-detail">${problem.detail || problem.message}</p>
     ${problem.help && html`<p>${problem.help}</p>`}
     ${problem.views?.some((view) => view.error) &&
-    html`<ul>${problem.views.filter((view) => view.error).map((view) => html`<li key=${view.view}><b>${view.view}</b>: ${view.error}</li>`)}</ul>`}
+    html`<ul>${problem.views.filter((view) => view.error).map((view) => html`<li key=${view.view}>
+      <b>${view.view}</b>: ${view.error}</li>`)}</ul>`}
     ${again && html`<${Button} icon="refresh" onClick=${again}>Try again<//>`}
   </div></div>`;
 
@@ -362,8 +380,10 @@ export function Table({ columns, rows, id = (row) => row.name, label, initial = 
   };
   const opens = (event, row) => event.target.closest("a, button, input") || String(getSelection()) || onOpen(row);
   const heading = (column) =>
-    html`<th key=${column.key} scope="col" class=${cellClass(column)} aria-sort=${order?.key === column.key ? (order.down ? "descending" : "ascending") : undefined}>
-      ${column.sort ? html`<button type="button" class="sorter" onClick=${() => turn(column)}>${column.title}<span class="arrow" aria-hidden="true">${order?.key === column.key ? (order.down ? "↓" : "↑") : ""}</span></button>` : column.title}
+    html`<th key=${column.key} scope="col" class=${cellClass(column)}
+      aria-sort=${order?.key === column.key ? (order.down ? "descending" : "ascending") : undefined}>
+      ${column.sort ? html`<button type="button" class="sorter" onClick=${() => turn(column)}>${column.title}<span class="arrow"
+        aria-hidden="true">${order?.key === column.key ? (order.down ? "↓" : "↑") : ""}</span></button>` : column.title}
     </th>`;
   if (!rows.length) return html`<p class="nothing">${empty}</p>`;
   const reach = Math.min(at, sorted.length - 1);
@@ -373,7 +393,8 @@ export function Table({ columns, rows, id = (row) => row.name, label, initial = 
       <tbody ref=${body} onKeyDown=${onOpen && move}>
         ${sorted.map(
           (row, place) => html`<tr key=${id(row)} data-at=${place} class=${chosen !== undefined && chosen === id(row) ? "chosen" : undefined}
-            tabindex=${onOpen ? (place === reach ? 0 : -1) : undefined} onFocus=${onOpen && (() => setAt(place))} onClick=${onOpen && ((event) => opens(event, row))}>
+            tabindex=${onOpen ? (place === reach ? 0 : -1) : undefined} onFocus=${onOpen && (() => setAt(place))}
+              onClick=${onOpen && ((event) => opens(event, row))}>
             ${columns.map((column) => html`<td key=${column.key} class=${cellClass(column)}>${column.cell ? column.cell(row) : row[column.key]}</td>`)}
           </tr>`,
         )}
@@ -412,8 +433,10 @@ export function Tabs({ tabs, value, onChange, label, children }) {
   };
   return html`<div class="tabs" role="tablist" aria-label=${label} ref=${list} onKeyDown=${move}>
       ${tabs.map(
-        (tab) => html`<button key=${tab.key} type="button" role="tab" id=${`${id}-${tab.key}`} aria-controls=${`${id}-panel`} aria-selected=${tab.key === value ? "true" : "false"}
-          tabindex=${tab.key === value ? 0 : -1} onClick=${() => onChange(tab.key)}>${tab.title}${tab.count ? html` <span class="tab-count">${tab.count}</span>` : ""}</button>`,
+        (tab) => html`<button key=${tab.key} type="button" role="tab" id=${`${id}-${tab.key}`} aria-controls=${`${id}-panel`}
+          aria-selected=${tab.key === value ? "true" : "false"}
+          tabindex=${tab.key === value ? 0 : -1}
+            onClick=${() => onChange(tab.key)}>${tab.title}${tab.count ? html` <span class="tab-count">${tab.count}</span>` : ""}</button>`,
       )}
     </div>
     <div class="panel" role="tabpanel" id=${`${id}-panel`} aria-labelledby=${`${id}-${value}`} tabindex="0">${children}</div>`;
@@ -424,7 +447,8 @@ export function Choice({ label, options, value, onChange }) {
   const name = useId();
   return html`<div class="choice" role="radiogroup" aria-label=${label}>
     ${options.map(
-      (one) => html`<label key=${one.value} title=${one.hint}><input type="radio" name=${name} checked=${one.value === value} onChange=${() => onChange(one.value)} />
+      (one) => html`<label key=${one.value} title=${one.hint}><input type="radio" name=${name} checked=${one.value === value}
+        onChange=${() => onChange(one.value)} />
         <span>${one.icon && html`<${Icon} name=${one.icon} size=${14} />`}${one.title}</span></label>`,
     )}
   </div>`;
@@ -432,4 +456,5 @@ export function Choice({ label, options, value, onChange }) {
 
 /** Copies a text, and says so. */
 export const Copy = ({ text, label = "Copy" }) =>
-  html`<${Button} icon="copy" kind="quiet" label=${label} onClick=${() => navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("This browser does not let the page copy.", "problem"))} />`;
+  html`<${Button} icon="copy" kind="quiet" label=${label}
+    onClick=${() => navigator.clipboard?.writeText(text).then(() => toast("Copied."), () => toast("This browser does not let the page copy.", "problem"))} />`;

@@ -166,7 +166,8 @@ export function Canvas({ drawn, at, groups, chosen, lit, edgeLit, beats, working
   }, []);
 
   return html`<div class="canvas" ref=${box} role="group" aria-label=${label} aria-describedby="graph-keys" data-nodes=${drawn.nodes.size}
-    onPointerDown=${down} onPointerMove=${drag} onPointerUp=${up} onPointerCancel=${up} onClick=${clicked} onDblClick=${twice} onKeyDown=${keyed}>
+    onPointerDown=${down} onPointerMove=${drag} onPointerUp=${up} onPointerCancel=${up} onClick=${clicked} onDblClick=${twice}
+      onKeyDown=${keyed}>
     <p id="graph-keys" class="hidden">Arrow keys go from node to node: left to what it reads, right to what reads it, up and down in its column. Enter opens it. Plus, minus and 0 zoom. The same is in the table.</p>
     <div class=${classes("world", lit && "dimmed")} ref=${world}>
       <${Wires} at=${at} groups=${groups} edgeLit=${edgeLit} dimmed=${lit !== null} working=${working} homes=${drawn.homes} />
@@ -193,7 +194,8 @@ function Node({ node, place, lit, chosen, entry, waited, working, beat }) {
     style=${position(place)} data-id=${name} tabindex=${entry ? 0 : -1} aria-pressed=${chosen ? "true" : "false"} title=${name}>
     ${beat && html`<i key=${beat.number} class=${classes("ring", beat.kind)} />`}
     <span class="hidden">${described(node, stand)}</span>
-    <span class="node-name" aria-hidden="true"><${Icon} name=${node.read_model ? "model" : node.kind === "table" ? "table" : "view"} size=${13} /><b>${name}</b></span>
+    <span class="node-name" aria-hidden="true">
+      <${Icon} name=${node.read_model ? "model" : node.kind === "table" ? "table" : "view"} size=${13} /><b>${name}</b></span>
     <span class="node-line" aria-hidden="true"><${Line} node=${node} stand=${stand} /><${Marks} stand=${stand} /></span>
   </button>`;
 }
@@ -202,7 +204,8 @@ function Line({ node, stand }) {
   if (node.kind === "table") return html`<span class="what">table</span>`;
   if (node.kind === "plain view") return html`<span class="what">plain view</span>`;
   const words = stand.failing ? "failing" : stand.suspended ? "suspended" : stand.lag === null ? "no rows yet" : brief(stand.lag);
-  return html`<span class="what"><span class="shape">${SHAPES[stand.tone]}</span> ${words}${!stand.failing && !stand.suspended && node.target_lag_seconds ? html`<span class="of"> / ${brief(node.target_lag_seconds)}</span>` : ""}</span>`;
+  return html`<span class="what">
+    <span class="shape">${SHAPES[stand.tone]}</span> ${words}${!stand.failing && !stand.suspended && node.target_lag_seconds ? html`<span class="of"> / ${brief(node.target_lag_seconds)}</span>` : ""}</span>`;
 }
 
 const Marks = ({ stand }) => html`<span class="marks">
@@ -224,8 +227,10 @@ function Fold({ one, all, place, lit, chosen, entry, waited, working, beat }) {
     tabindex=${entry ? 0 : -1} aria-pressed=${chosen ? "true" : "false"} title=${`${one.fold}: ${said.join(", ") || "tables"}`}>
     ${beat > 0 && html`<i key=${beat} class="ring" />`}
     <span class="hidden">${one.fold}: ${plural(one.members.length, "node")} folded${said.length ? `, ${said.join(", ")}` : ""}. Enter unfolds them.</span>
-    <span class="node-name" aria-hidden="true"><${Icon} name="plus" size=${13} /><b>${one.fold}</b><span class="members">${one.members.length}</span></span>
-    <span class="node-line bar" aria-hidden="true">${tones.map((tone) => html`<i key=${tone} class=${`is-${tone}`} style=${{ flexGrow: counts[tone] }} />`)}</span>
+    <span class="node-name" aria-hidden="true"><${Icon} name="plus" size=${13} /><b>${one.fold}</b>
+      <span class="members">${one.members.length}</span></span>
+    <span class="node-line bar" aria-hidden="true">${tones.map((tone) => html`<i key=${tone} class=${`is-${tone}`}
+      style=${{ flexGrow: counts[tone] }} />`)}</span>
   </button>`;
 }
 

@@ -52,8 +52,8 @@ export function path(nodes, name) {
 // -- folding ----------------------------------------------------------------------------------------------------------
 
 export const FOLDS = [
-  { value: "none", title: "Nothing folded" },
-  { value: "name", title: "Fold by schema or prefix" },
+  { value: "none", title: "Unfolded" },
+  { value: "name", title: "Fold by schema" },
   { value: "layer", title: "Fold by layer" },
 ];
 
@@ -101,7 +101,7 @@ export function folded(nodes, fold, open) {
 // -- placing ----------------------------------------------------------------------------------------------------------
 
 const [HEIGHT, MARGIN] = [44, 28];
-const width = (one) => Math.round(Math.min(244, Math.max(132, 56 + 7.1 * (one.fold ? one.fold.length + 6 : one.node.name.length))));
+const width = (one) => Math.round(Math.min(244, Math.max(150, 56 + 7.1 * (one.fold ? one.fold.length + 6 : one.node.name.length))));
 const MOST_ORDERED = 160;
 
 /** Where everything is: {places: Map of id to {x, y, w, h} (its corner), paths: [{from, to, d}], width, height}. */

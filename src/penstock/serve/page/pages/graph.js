@@ -153,16 +153,21 @@ function Graph({ nodes, groups, shape, at, working, beats, params, role }) {
   return html`<div class="graph-page">
     <h1 class="hidden">Graph</h1>
     <div class="graph-bar">
-      <${Choice} label="Show as" value=${show} onChange=${(value) => setParams({ show: value === "graph" ? "" : value })} options=${[{ value: "graph", title: "Graph", icon: "graph" }, { value: "table", title: "Table", icon: "table" }]} />
+      <${Choice} label="Show as" value=${show}
+        onChange=${(value) => setParams({ show: value === "graph" ? "" : value })} options=${[{ value: "graph", title: "Graph", icon: "graph" }, { value: "table", title: "Table", icon: "table" }]} />
       <label class="search"><${Icon} name="search" size=${14} /><span class="hidden">Find by name</span>
-        <input ref=${search} type="search" placeholder="Find by name" value=${find} onInput=${(event) => { step.current = 0; setFind(event.target.value); }} onKeyDown=${searched} />
+        <input ref=${search} type="search" placeholder="Find by name" value=${find}
+          onInput=${(event) => { step.current = 0; setFind(event.target.value); }} onKeyDown=${searched} />
         <kbd aria-hidden="true">/</kbd></label>
-      <select aria-label="Folding" value=${fold} onChange=${(event) => refold(event.target.value)} class=${show === "table" ? "gone" : ""}>${FOLDS.map((one) => html`<option key=${one.value} value=${one.value}>${one.title}</option>`)}</select>
+      <select aria-label="Folding" value=${fold}
+        onChange=${(event) => refold(event.target.value)} class=${show === "table" ? "gone" : ""}>${FOLDS.map((one) => html`<option key=${one.value} value=${one.value}>${one.title}</option>`)}</select>
       ${open.size > 0 && show === "graph" && html`<${Button} icon="minus" onClick=${() => setOpen(new Set())}>Fold again<//>`}
       <div class="filters" role="group" aria-label="Only those that are">
         ${FILTERS.map((one) => {
           const number = stands.filter(([, stand]) => one.holds(stand)).length;
-          return (number > 0 || filters.has(one.key)) && html`<button key=${one.key} type="button" class=${classes("filter", one.tone)} aria-pressed=${filters.has(one.key) ? "true" : "false"} onClick=${() => flip(one.key)}><span aria-hidden="true">${one.icon}</span> <b>${number}</b> ${one.title}</button>`;
+          return (number > 0 || filters.has(one.key)) && html`<button key=${one.key} type="button" class=${classes("filter", one.tone)}
+            aria-pressed=${filters.has(one.key) ? "true" : "false"} onClick=${() => flip(one.key)}><span
+            aria-hidden="true">${one.icon}</span> <b>${number}</b> ${one.title}</button>`;
         })}
       </div>
       <p class="tally" role="status">${found ? `${plural(found.length, "match", "matches")}` : `${plural(views, "view")}, ${plural(nodes.size - views, "table")}`}</p>
@@ -181,7 +186,8 @@ function Graph({ nodes, groups, shape, at, working, beats, params, role }) {
 // -- one node ---------------------------------------------------------------------------------------------------------
 
 function Panel({ id, node, fold, nodes, at, way, role, onChoose, onOpen }) {
-  const head = (name, badge) => html`<header><h2>${name}</h2>${badge}<${Button} kind="quiet" icon="close" label="Close" onClick=${() => onChoose(null)} /></header>`;
+  const head = (name, badge) => html`<header><h2>${name}</h2>${badge}<${Button} kind="quiet" icon="close" label="Close"
+    onClick=${() => onChoose(null)} /></header>`;
   if (!node) {
     if (!fold) return null;
     return html`<aside class="graph-panel" aria-label=${fold.fold}>${head(fold.fold, html`<${Badge}>${fold.members.length} folded<//>`)}
@@ -191,18 +197,23 @@ function Panel({ id, node, fold, nodes, at, way, role, onChoose, onOpen }) {
   const isView = node.kind === "view";
   const list = (label, names) =>
     names.length > 0 &&
-    html`<section><h3>${label} <span class="dim">${names.length}</span></h3><ul class="names">${names.map((name) => html`<li key=${name}><button type="button" class="textual" onClick=${() => onChoose(name)}>${name}</button>${nodes.has(name) && html`<${Shape} node=${nodes.get(name)} />`}</li>`)}</ul></section>`;
+    html`<section><h3>${label} <span class="dim">${names.length}</span></h3><ul class="names">${names.map((name) => html`<li key=${name}>
+      <button type="button" class="textual"
+      onClick=${() => onChoose(name)}>${name}</button>${nodes.has(name) && html`<${Shape} node=${nodes.get(name)} />`}</li>`)}</ul></section>`;
   return html`<aside class="graph-panel" aria-label=${node.name}>
     ${head(node.name, html`<${Badge}>${kindOf(node)}<//>`)}
-    ${isView && html`<div class="panel-actions"><a class="button main" href=${link("view", node.name)}>Open</a><${ViewActions} view=${node} role=${role} small /></div>`}
+    ${isView && html`<div class="panel-actions"><a class="button main" href=${link("view", node.name)}>Open</a>
+      <${ViewActions} view=${node} role=${role} small /></div>`}
     ${isView &&
     html`<dl class="facts">
       <dt>State</dt><dd>${node.state_in_words}</dd>
       <dt>Lag</dt><dd><${Lag} seconds=${lagNow(node, 0)} target=${node.target_lag_seconds} at=${node.at ?? at} still=${node.immediate && !node.stale} /></dd>
-      ${node.stale && html`<dt>Behind</dt><dd>${Object.entries(node.behind).map(([name, new_]) => `${name} (${new_ === null ? "gone or replaced" : plural(new_, "commit")})`).join(", ")}</dd>`}
+      ${node.stale && html`<dt>Behind</dt>
+        <dd>${Object.entries(node.behind).map(([name, new_]) => `${name} (${new_ === null ? "gone or replaced" : plural(new_, "commit")})`).join(", ")}</dd>`}
       <dt>Refresh</dt><dd>${node.refresh}</dd>
       <dt>Policy</dt><dd>${node.policy}</dd>
-      <dt>Last refresh</dt><dd>${node.last_refresh ? html`<${Ago} at=${node.last_refresh} />, ${node.last_action} (${node.last_reason})` : "never"}</dd>
+      <dt>Last refresh</dt>
+        <dd>${node.last_refresh ? html`<${Ago} at=${node.last_refresh} />, ${node.last_action} (${node.last_reason})` : "never"}</dd>
       ${!node.incremental && html`<dt>Maintained</dt><dd>recomputed at every change (${node.reason})</dd>`}
       ${node.last_error && html`<dt>Error</dt><dd class="error-text">${node.last_error}</dd>`}
     </dl>`}
@@ -221,9 +232,12 @@ function Shape({ node }) {
 
 const Legend = ({ groups }) => html`<details class="legend"><summary>Legend</summary>
   <ul>
-    <li class="is-good"><i>●</i> within its target lag</li><li class="is-near"><i>◆</i> over 80 % of it</li><li class="is-late"><i>▲</i> over its target</li>
-    <li class="is-failing"><i>✕</i> failing</li><li class="is-suspended"><i>‖</i> suspended</li><li class="is-free"><i>○</i> no target, or no rows yet</li>
-    <li><i><${Icon} name="refresh" size=${12} /></i> recomputed last time</li><li><i><${Icon} name="bolt" size=${12} /></i> IMMEDIATE</li><li><i><${Icon} name="pause" size=${12} /></i> held back by another</li>
+    <li class="is-good"><i>●</i> within its target lag</li><li class="is-near"><i>◆</i> over 80 % of it</li><li class="is-late">
+      <i>▲</i> over its target</li>
+    <li class="is-failing"><i>✕</i> failing</li><li class="is-suspended"><i>‖</i> suspended</li><li class="is-free">
+      <i>○</i> no target, or no rows yet</li>
+    <li><i><${Icon} name="refresh" size=${12} /></i> recomputed last time</li><li><i><${Icon} name="bolt" size=${12} /></i> IMMEDIATE</li>
+      <li><i><${Icon} name="pause" size=${12} /></i> held back by another</li>
     ${groups && html`<li><i class="sample-group" /> published together</li>`}
   </ul></details>`;
 
@@ -243,7 +257,8 @@ function AsTable({ nodes, at }) {
     { key: "reads", title: "Reads", sort: (node) => node.reads.length, wide: true, cell: (node) => listed(node.reads), hide: "phone" },
     { key: "readers", title: "Read by", sort: (node) => node.readers.length, wide: true, cell: (node) => listed(node.readers), hide: "phone" },
   ];
-  return html`<div class="graph-table"><${Table} label="Tables and views" columns=${columns} rows=${nodes} onOpen=${(node) => node.kind === "view" && go("view", node.name)} empty="No table or view is like that." /></div>`;
+  return html`<div class="graph-table"><${Table} label="Tables and views" columns=${columns} rows=${nodes}
+    onOpen=${(node) => node.kind === "view" && go("view", node.name)} empty="No table or view is like that." /></div>`;
 }
 
 export function StateBadge({ node }) {

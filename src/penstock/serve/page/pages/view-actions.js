@@ -21,7 +21,8 @@ export function ViewActions({ view, role, small, after = () => {} }) {
   const last = view.last_seconds ? ` Its last refresh took ${view.last_seconds.toFixed(2)} s.` : "";
   return html`
     <${Action} icon="refresh" needs="refresh" role=${role} label=${small ? "Refresh" : undefined} title=${`Refresh ${view.name}?`} yes="Refresh" run=${run(() => api.post(`${at(view)}/refresh`, {}))} said=${moved}
-      text=${html`<p>It takes in what is new in ${sources}; what it reads is refreshed first.</p><p class="dim">${view.incremental ? "It is maintained incrementally: the work is in proportion to what changed." : "It cannot be maintained incrementally: all of it is computed anew if anything changed."}${last}</p>`}>${!small && "Refresh"}<//>
+      text=${html`<p>It takes in what is new in ${sources}; what it reads is refreshed first.</p>
+        <p class="dim">${view.incremental ? "It is maintained incrementally: the work is in proportion to what changed." : "It cannot be maintained incrementally: all of it is computed anew if anything changed."}${last}</p>`}>${!small && "Refresh"}<//>
     <${Action} icon="full" needs="refresh" role=${role} label=${small ? "Full refresh" : undefined} title=${`Compute all of ${view.name} anew?`} yes="Compute anew" run=${run(() => api.post(`${at(view)}/refresh`, { full: true }))} said=${moved}
       text=${html`<p>All its rows are computed from ${sources}, whatever has changed. This can take long, and starts Spark if there is much to do.</p><p class="dim">Its readers see what differs as a change.</p>`}>${!small && "Full refresh"}<//>
     ${view.state === "SUSPENDED"
@@ -42,7 +43,8 @@ const POLICIES = {
 function Alter({ view, role, after }) {
   const [open, setOpen] = useState(false);
   const allowed = may(role, "admin");
-  return html`<${Button} icon="edit" disabled=${!allowed} title=${allowed ? undefined : `This takes the role admin. Yours is ${role}.`} onClick=${() => setOpen(true)}>Alter<//>
+  return html`<${Button} icon="edit" disabled=${!allowed} title=${allowed ? undefined : `This takes the role admin. Yours is ${role}.`}
+    onClick=${() => setOpen(true)}>Alter<//>
     ${open && html`<${AlterDialog} view=${view} onClose=${() => setOpen(false)} after=${after} />`}`;
 }
 
@@ -59,9 +61,12 @@ function AlterDialog({ view, onClose, after }) {
     toast(`${view.name} is altered.`);
     after();
   };
-  return html`<${Confirm} title=${`Alter ${view.name}`} yes="Alter" onYes=${save} onClose=${onClose} disabled=${!Object.keys(changed).length}>
+  return html`<${Confirm} title=${`Alter ${view.name}`} yes="Alter" onYes=${save}
+    onClose=${onClose} disabled=${!Object.keys(changed).length}>
     <${Field} label="Refresh: when" hint="MANUAL, ON COMMIT, IMMEDIATE, EVERY 5 MINUTES, CRON '0 6 * * *'">${(id) => html`<input id=${id} value=${given.refresh} onInput=${put("refresh")} spellcheck="false" aria-describedby=${`${id}h`} />`}<//>
-    <${Field} label="Policy: how" hint=${POLICIES[given.policy]}>${(id) => html`<select id=${id} value=${given.policy} onChange=${put("policy")} aria-describedby=${`${id}h`}>${Object.keys(POLICIES).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}<//>
+    <${Field} label="Policy: how" hint=${POLICIES[given.policy]}>${(id) => html`<select id=${id} value=${given.policy}
+      onChange=${put("policy")}
+      aria-describedby=${`${id}h`}>${Object.keys(POLICIES).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`}<//>
     <${Field} label="Target lag: how old it may get" hint="5 minutes, 2 hours, DOWNSTREAM; NONE takes it away">${(id) => html`<input id=${id} value=${given.target_lag} onInput=${put("target_lag")} spellcheck="false" aria-describedby=${`${id}h`} />`}<//>
     <p class="dim">${Object.keys(changed).length ? `Changes ${Object.keys(changed).join(", ").replace("_", " ")}. It holds from the next refresh on; no rows are computed now.` : "Nothing is changed yet."}</p>
   <//>`;

@@ -20,17 +20,21 @@ export function Refreshes({ view, turn, at }) {
   const shown = all.filter((record) => idle || record.action !== "NO_DATA");
   const hidden = all.filter((record) => record.action === "NO_DATA").length;
   return html`<div class="stack">
-    <section class="card"><header><h2>Lag${view.target_lag_seconds === null ? "" : " against its target"}</h2><span class="dim">${plural(all.length, "refresh", "refreshes")}${all.length ? html`, since <${Moment} at=${all.at(-1).started_at} />` : ""}</span></header>
+    <section class="card"><header><h2>Lag${view.target_lag_seconds === null ? "" : " against its target"}</h2>
+      <span class="dim">${plural(all.length, "refresh", "refreshes")}${all.length ? html`, since <${Moment} at=${all.at(-1).started_at} />` : ""}</span></header>
       <div class="inside"><${LagPlot} view=${view} history=${all} at=${at} /></div></section>
     <section class="card"><header><h2>Refreshes</h2><${Phases} />
-        <span class="ends"><label class="check"><input type="checkbox" checked=${idle} onChange=${(event) => setIdle(event.target.checked)} /> with those that found nothing (${hidden})</label></span></header>
+        <span class="ends"><label class="check"><input type="checkbox" checked=${idle}
+          onChange=${(event) => setIdle(event.target.checked)} /> with those that found nothing (${hidden})</label></span></header>
       ${shown.length ? html`<${Bars} records=${shown} />` : html`<p class="nothing">No refresh has changed it yet.</p>`}
-      ${all.length === limit && html`<p class="inside"><button type="button" class="textual" onClick=${() => setLimit(limit * 5)}>Show older ones</button></p>`}
+      ${all.length === limit && html`<p class="inside"><button type="button" class="textual"
+        onClick=${() => setLimit(limit * 5)}>Show older ones</button></p>`}
     </section>
   </div>`;
 }
 
-const Phases = () => html`<span class="phase-key" aria-hidden="true">${PHASES.map((phase) => html`<span key=${phase}><i class=${`phase ${phase}`} />${phase}</span>`)}</span>`;
+const Phases = () => html`<span class="phase-key" aria-hidden="true">${PHASES.map((phase) => html`<span key=${phase}>
+  <i class=${`phase ${phase}`} />${phase}</span>`)}</span>`;
 
 // -- lag over time ----------------------------------------------------------------------------------------------------
 
@@ -81,7 +85,8 @@ function LagPlot({ view, history, at }) {
   };
   const over = target === null ? "" : most > target ? ` It was over its target of ${age(target)}.` : ` It stayed within its target of ${age(target)}.`;
   return html`<${Plot} data=${data} options=${options} label=${`Lag over time: ${age(most)} at most, over ${plural(history.length, "refresh", "refreshes")}.${over}`} />
-    <p class="hint">${target === null ? "No target lag." : html`<span class="dash" aria-hidden="true" /> target ${age(target)}${target >= most * 5 ? ", far above what is drawn" : ""}.`}${failures.length ? ` Lines: ${plural(failures.length, "refresh", "refreshes")} that failed.` : ""} At most ${age(most)}. Drag over a time to see it closer; twice, to see all.</p>`;
+    <p class="hint">${target === null ? "No target lag." : html`<span class="dash"
+      aria-hidden="true" /> target ${age(target)}${target >= most * 5 ? ", far above what is drawn" : ""}.`}${failures.length ? ` Lines: ${plural(failures.length, "refresh", "refreshes")} that failed.` : ""} At most ${age(most)}. Drag over a time to see it closer; twice, to see all.</p>`;
 }
 
 const transparent = (rgb) => rgb.replace(/^rgb\(/, "rgba(").replace(/\)$/, ", 0.14)");
@@ -107,8 +112,11 @@ function marks(plot, times, stroke) {
 
 function Bars({ records }) {
   const longest = Math.max(...records.map((record) => record.seconds), 0.001);
-  return html`<div class="table-wrap" tabindex="0" role="region" aria-label="Refreshes"><table class="table bars"><caption class="hidden">Refreshes, newest first</caption>
-    <thead><tr><th scope="col">Epoch</th><th scope="col">When</th><th scope="col">Action</th><th scope="col" class="hide-phone">Strategy</th><th scope="col" class="fill">Seconds by phase</th><th scope="col" class="end">Rows in</th><th scope="col" class="end">Rows out</th></tr></thead>
+  return html`<div class="table-wrap" tabindex="0" role="region" aria-label="Refreshes"><table class="table bars">
+    <caption class="hidden">Refreshes, newest first</caption>
+    <thead><tr><th scope="col">Epoch</th><th scope="col">When</th><th scope="col">Action</th>
+      <th scope="col" class="hide-phone">Strategy</th><th scope="col" class="fill">Seconds by phase</th>
+      <th scope="col" class="end">Rows in</th><th scope="col" class="end">Rows out</th></tr></thead>
     <tbody>${records.map(
       (record) => html`<tr key=${`${record.epoch} ${record.started_at}`}>
         <td><a href=${link("epochs", record.epoch)}>${record.epoch}</a></td>
@@ -129,7 +137,9 @@ function Bar({ record, longest }) {
   const said = parts.map(([phase, seconds]) => `${phase} ${duration(seconds)}`).join(", ");
   const total = parts.reduce((sum, [, seconds]) => sum + seconds, 0);
   const rest = Math.max(0, record.seconds - total);
-  return html`<span class="bar-line" title=${said}><span class="bar" style=${{ width: `${Math.max(0.5, (72 * record.seconds) / longest)}%` }}>
-    ${parts.map(([phase, seconds]) => html`<i key=${phase} class=${`phase ${phase}`} style=${{ flexGrow: (1000 * seconds) / record.seconds }} />`)}${(rest > 0.02 * record.seconds || !parts.length) && html`<i class="phase" style=${{ flexGrow: (1000 * rest) / record.seconds || 1 }} />`}</span>
+  return html`<span class="bar-line" title=${said}><span class="bar"
+    style=${{ width: `${Math.max(0.5, (72 * record.seconds) / longest)}%` }}>
+    ${parts.map(([phase, seconds]) => html`<i key=${phase} class=${`phase ${phase}`}
+      style=${{ flexGrow: (1000 * seconds) / record.seconds }} />`)}${(rest > 0.02 * record.seconds || !parts.length) && html`<i class="phase" style=${{ flexGrow: (1000 * rest) / record.seconds || 1 }} />`}</span>
     <span class="number">${duration(record.seconds)}</span><span class="hidden">${said}</span></span>`;
 }

@@ -47,7 +47,8 @@ function View({ name, params, role }) {
     }
   });
   if (view.problem && !view.data) {
-    return html`<div class="page"><${Failure} problem=${view.problem} again=${view.reload} /><p><a href=${link("graph")}>To the graph</a></p></div>`;
+    return html`<div class="page"><${Failure} problem=${view.problem} again=${view.reload} /><p>
+      <a href=${link("graph")}>To the graph</a></p></div>`;
   }
   if (!view.data) return html`<${Busy} label=${`Loading ${name}`} />`;
   const told = { ...view.data, readers: (lineage.data?.result ?? []).filter((one) => one.direction !== "reads" && one.direct).map((one) => one.other) };
@@ -81,7 +82,8 @@ function Standing({ view, working }) {
     ${view.refresh === "IMMEDIATE" && html`<${Badge} tone="calm" icon="bolt">IMMEDIATE<//>`}
     ${!view.incremental && html`<${Badge} tone="odd" icon="refresh">RECOMPUTED<//>`}
     ${view.held_back_by.length > 0 && html`<${Badge} tone="bad">HELD BACK by ${view.held_back_by.join(", ")}<//>`}
-    <span role="status">${(working || view.building) && html`<${Badge} tone="calm"><span class="spin" aria-hidden="true" /> being refreshed<//>`}</span>
+    <span role="status">${(working || view.building) && html`<${Badge} tone="calm"><span class="spin"
+      aria-hidden="true" /> being refreshed<//>`}</span>
   </span>`;
 }
 
@@ -90,11 +92,14 @@ function Facts({ view, at }) {
   const immediate = view.refresh === "IMMEDIATE" && !view.stale;
   const tone = lagTone(immediate ? 0 : view.lag_seconds, view.target_lag_seconds);
   return html`<dl class="strip">
-    <div class=${`strip-lag ${tone}`}><dt>Lag</dt><dd><${Lag} seconds=${immediate ? 0 : view.lag_seconds} target=${view.target_lag_seconds} at=${at} still=${immediate} />
+    <div class=${`strip-lag ${tone}`}><dt>Lag</dt><dd>
+      <${Lag} seconds=${immediate ? 0 : view.lag_seconds} target=${view.target_lag_seconds} at=${at} still=${immediate} />
       <small>${view.target_lag_seconds === null ? "no target" : view.lag_from === view.name ? "own target" : `target of ${view.lag_from ?? "min_target_lag"}`}</small></dd></div>
-    <div><dt>Refresh</dt><dd>${view.refresh}<small>${!view.refreshes_itself ? "when asked" : view.refresh === "MANUAL" ? "by its target lag" : "by itself"}</small></dd></div>
+    <div><dt>Refresh</dt>
+      <dd>${view.refresh}<small>${!view.refreshes_itself ? "when asked" : view.refresh === "MANUAL" ? "by its target lag" : "by itself"}</small></dd></div>
     <div><dt>Policy</dt><dd>${view.policy}<small>${view.incremental ? "incremental" : "recomputed"}</small></dd></div>
-    <div><dt>Last refresh</dt><dd><${Ago} at=${view.last_refresh} /><small>${view.last_refresh ? `${view.last_action}, ${duration(view.last_seconds)}` : ""}</small></dd></div>
+    <div><dt>Last refresh</dt><dd><${Ago} at=${view.last_refresh} />
+      <small>${view.last_refresh ? `${view.last_action}, ${duration(view.last_seconds)}` : ""}</small></dd></div>
     <div><dt>Behind</dt><dd>${behind.length ? plural(behind.reduce((sum, [, commits]) => sum + (commits ?? 0), 0), "commit") : "nothing"}<small>${behind.map(([name]) => name).join(", ") || "has seen all"}</small></dd></div>
   </dl>`;
 }
@@ -118,20 +123,27 @@ function Definition({ view, lineage, path }) {
 
 function Maintained({ explained }) {
   const head = html`<header><h2>How it is maintained</h2></header>`;
-  if (explained.problem) return html`<section class="card">${head}<div class="inside"><${Failure} problem=${explained.problem} again=${explained.reload} /></div></section>`;
+  if (explained.problem) return html`<section class="card">${head}<div class="inside">
+    <${Failure} problem=${explained.problem} again=${explained.reload} /></div></section>`;
   if (!explained.data) return html`<section class="card">${head}<${Busy} /></section>`;
   const { verdict, incremental, constructs, advice, moves, nodes } = explained.data;
   return html`<section class="card">${head}
     <div class="inside stack">
-      <p class=${`how ${incremental ? "good" : "odd"}`}><${Icon} name=${incremental ? "check" : "refresh"} /> <span>${verdict[0].toUpperCase()}${verdict.slice(1)}.</span></p>
+      <p class=${`how ${incremental ? "good" : "odd"}`}>
+        <${Icon} name=${incremental ? "check" : "refresh"} /> <span>${verdict[0].toUpperCase()}${verdict.slice(1)}.</span></p>
       ${moves && html`<p class="dim">${moves}.</p>`}
-      ${advice.length > 0 && html`<div class="advice"><h3>What could be done</h3><ul>${advice.map((one) => html`<li key=${one}>${one}</li>`)}</ul></div>`}
-      ${constructs.length > 0 && html`<table class="table bare"><caption class="hidden">Constructs</caption><thead><tr><th scope="col">Construct</th><th scope="col">Maintained by</th></tr></thead>
-        <tbody>${constructs.map(([construct, how]) => html`<tr key=${construct}><td class="wide"><code>${construct}</code></td><td class="wide">${how}</td></tr>`)}</tbody></table>`}
+      ${advice.length > 0 && html`<div class="advice"><h3>What could be done</h3>
+        <ul>${advice.map((one) => html`<li key=${one}>${one}</li>`)}</ul></div>`}
+      ${constructs.length > 0 && html`<table class="table bare"><caption class="hidden">Constructs</caption><thead><tr>
+        <th scope="col">Construct</th><th scope="col">Maintained by</th></tr></thead>
+        <tbody>${constructs.map(([construct, how]) => html`<tr key=${construct}><td class="wide"><code>${construct}</code></td>
+          <td class="wide">${how}</td></tr>`)}</tbody></table>`}
       <details open=${nodes.length === 1}><summary>${plural(nodes.length, "node")}: rules, and what they read</summary>
         ${nodes.map(
-          (node) => html`<div key=${node.name} class="plan-node"><h3>${node.name} ${node.hidden && html`<${Badge}>hidden<//>`} <span class="dim">${node.rule}${node.incremental ? "" : ", not incremental"}</span></h3>
-            <dl class="facts"><dt>Computes</dt><dd>${node.computes}</dd><dt>Reads</dt><dd>${node.reads}</dd><dt>Inputs</dt><dd>${node.inputs.join(", ") || "none"}</dd>
+          (node) => html`<div key=${node.name} class="plan-node">
+            <h3>${node.name} ${node.hidden && html`<${Badge}>hidden<//>`} <span class="dim">${node.rule}${node.incremental ? "" : ", not incremental"}</span></h3>
+            <dl class="facts"><dt>Computes</dt><dd>${node.computes}</dd><dt>Reads</dt><dd>${node.reads}</dd><dt>Inputs</dt>
+              <dd>${node.inputs.join(", ") || "none"}</dd>
               <dt>Rows</dt><dd>${node.rows !== null ? count(node.rows) : node.estimated_rows === null ? "not known" : `about ${count(node.estimated_rows)}`}</dd>
               ${node.shared_with.length > 0 && html`<dt>Shared with</dt><dd>${node.shared_with.join(", ")}</dd>`}</dl></div>`,
         )}
@@ -149,7 +161,8 @@ function Columns({ view, lineage }) {
     ...(origins.size ? [{ key: "from", title: "Comes from", wide: true, cell: (row) => html`<${Origins} of=${origins.get(row.name)} />` }] : []),
     ...(view.columns.some((column) => column.comment) ? [{ key: "comment", title: "Comment", wide: true, cell: (row) => row.comment ?? "" }] : []),
   ];
-  return html`<section class="card"><header><h2>Columns</h2><span class="dim">${view.columns.length}</span></header><${Table} label="Columns" columns=${columns} rows=${view.columns} /></section>`;
+  return html`<section class="card"><header><h2>Columns</h2><span class="dim">${view.columns.length}</span></header>
+    <${Table} label="Columns" columns=${columns} rows=${view.columns} /></section>`;
 }
 
 /** Where a column's values come from: what the query reads, and the tables behind views. */
@@ -170,8 +183,10 @@ function Neighbours({ view, lineage }) {
     const far = found.filter((one) => !one.direct);
     const names = (some) => some.map((one) => html`<li key=${one.other}>${one.kind === "view" ? html`<a href=${link("view", one.other)}>${one.other}</a>` : html`<span>${one.other}</span>`}<span class="dim">${one.kind}</span></li>`);
     return html`<div><h3>${label}</h3>${direct.length ? html`<ul class="names">${names(direct)}</ul>` : html`<p class="dim">nothing</p>`}
-      ${far.length > 0 && html`<details><summary>${far.length} more, not directly</summary><ul class="names">${names(far)}</ul></details>`}</div>`;
+      ${far.length > 0 && html`<details><summary>${far.length} more, not directly</summary>
+        <ul class="names">${names(far)}</ul></details>`}</div>`;
   };
-  return html`<section class="card"><header><h2>Sources and readers</h2><span class="ends"><a href=${link("graph", { view: view.name })}>In the graph</a></span></header>
+  return html`<section class="card"><header><h2>Sources and readers</h2><span class="ends">
+    <a href=${link("graph", { view: view.name })}>In the graph</a></span></header>
     <div class="inside neighbours">${lineage.problem ? html`<${Failure} problem=${lineage.problem} />` : html`${list("Reads", "reads")}${list("Read by", "is read by")}`}</div></section>`;
 }
