@@ -39,7 +39,7 @@ def test_it_takes_a_token_and_keeps_it_to_itself(opened: Callable[..., Studio], 
     expect(dialog).to_contain_text("This server takes a token.")
     studio.accessible()
     studio.use("wrong")
-    expect(dialog.get_by_role("alert")).to_contain_text("this takes a token")
+    expect(dialog.get_by_role("alert")).to_contain_text("token")
     studio.use(text)
     expect(page.get_by_role("heading", name="stock_sold", level=1)).to_be_visible()
     expect(page.locator(".who")).to_have_text(re.compile("reading.*read"))
