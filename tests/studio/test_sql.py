@@ -71,7 +71,8 @@ def test_several_statements_and_the_place_of_an_error(studio: Studio) -> None:
         begin,
         begin + 5,
     ]
-    tabs.nth(1).focus()
+    tabs.nth(2).focus()
+    page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_role("region", name="Rows")).to_contain_text("Barbara")
     tabs.nth(1).click()
