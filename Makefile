@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-unit test-long test-connect test-tpch test-fuzz test-api test-soak test-faults test-versions docs lint demo bench java clean
+.PHONY: help install test test-unit test-studio test-long test-connect test-tpch test-fuzz test-api test-soak test-faults test-versions docs lint demo bench java browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,16 +21,22 @@ $(INSTALLED): pyproject.toml constraints.txt
 java:
 	@.ci/check-java
 
+browser:
+	@.ci/get-browser
+
 # A process has either a classic session or one of Spark Connect, so what is run over Connect is run again.
 CONNECT := $(addprefix tests/spark/test_,session.py aggregates.py consistency.py kills.py)
 CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py change_reading.py constructs.py event_windows.py expressions.py joins.py lateness.py marks.py \
     numbers.py ohlc_cascade.py partitioned_sources.py placement.py registry.py replaced_sources.py replacing.py \
     settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
 
-test: java install lint ## check the code, then run every test
+test: java browser install lint ## check the code, then run every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT)
 	$(BIN)/python tests/operators_page.py check
+
+test-studio: java browser install ## try the Studio in a browser (SHOTS=docs/studio also writes the pictures of the docs)
+	PENSTOCK_SCREENSHOTS=$(SHOTS) $(BIN)/python -m pytest tests/studio
 
 test-long: java install ## run the variations of tests that make test leaves out
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m long

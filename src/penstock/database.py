@@ -25,6 +25,8 @@ from penstock.observe.statistics import ViewStatistics
 from penstock.observe.statistics import statistics as view_statistics
 from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
+from penstock.observe.timeline import Timeline
+from penstock.observe.timeline import timeline as epoch_timeline
 from penstock.sql import statements as s
 from penstock.sql.clauses import trigger_of
 from penstock.vocabulary import Policy
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.engine.callbacks import Committed
     from penstock.engine.events import Began, Ended, Worked
     from penstock.engine.here import Found
+    from penstock.engine.model_rows import Model
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
     from penstock.engine.stored import Stored
@@ -149,14 +152,21 @@ class Database:
         self._at.check_open()
         if not key:
             raise NotSupportedError(f"get takes a key, such as db.get({name!r}, id=..). Use db.find for several rows.")
-        return only_row(find_rows(self._at.spark, self._catalog.world(), name, key, None), name, key)
+        return only_row(find_rows(self._at.spark, self._at.watched.world(), name, key, None), name, key)
 
     def find(self, name: str, /, *, limit: int | None = None, **columns: object) -> list[dict[str, Any]]:
         """The rows of a read model whose columns have these values, in the order of its key, documents parsed."""
         from penstock.engine.model_rows import find_rows
 
         self._at.check_open()
-        return find_rows(self._at.spark, self._catalog.world(), name, columns, limit)
+        return find_rows(self._at.spark, self._at.watched.world(), name, columns, limit)
+
+    def model(self, name: str) -> Model:
+        """A read model as it is now: what tells whether it has changed, and its rows with documents as JSON texts."""
+        from penstock.engine.model_rows import Model
+
+        self._at.check_open()
+        return Model.of(self._at.spark, self._at.watched.world(), name)
 
     def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""
@@ -215,10 +225,18 @@ class Database:
         world = self._catalog.world()
         return {world.display_name(key): found for key, found in view_statistics(self._catalog).items()}
 
-    def epochs(self, limit: int | None = None) -> list[EpochSummary]:
-        """What each epoch was, newest first: what was due and why, what was done to each node, where the time went."""
+    def epochs(self, limit: int | None = None, before: int | None = None) -> list[EpochSummary]:
+        """What each epoch was, newest first: what was due and why, what was done to each node, where the time went.
+
+        ``before``: only those of a smaller number.
+        """
         self._at.check_open()
-        return view_epochs(self._catalog, limit)
+        return view_epochs(self._catalog, limit, before)
+
+    def timeline(self, epoch: int) -> Timeline:
+        """One epoch in full: when each node was worked on, and on which of them the end hung."""
+        self._at.check_open()
+        return epoch_timeline(self._catalog, epoch)
 
     def verify(self, *names: str, sample: float | None = None) -> list[Verification]:
         """Compare views (all without names) with their queries, on the versions that they were computed from.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime
 from typing import Any
 
 from penstock.engine.cost import Estimate
+from penstock.frames.clock import Span
 from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status, Strategy
 
 _WEIGHT = {Action.SKIP: 0, Action.NO_DATA: 1, Action.INCREMENTAL: 2, Action.FULL: 3, Action.REINITIALIZE: 4}
@@ -18,6 +20,37 @@ def counted(rows: int) -> str:
     ('1 row', '12,345 rows')
     """
     return "1 row" if rows == 1 else f"{rows:,} rows"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What was done to one node, and when. It tells no error: values of rows may be in one, and the view's says it."""
+
+    name: str
+    span: Span
+    status: Status
+    action: Action
+    reason: Reason
+    strategy: Strategy | None
+    rows_inserted: int
+    rows_deleted: int
+    jobs: int | None
+    phases: Mapping[str, float]
+
+    def told(self, since: float) -> dict[str, Any]:
+        """With times in seconds since a moment."""
+        begun, ended = (round(max(moment - since, 0.0), 4) for moment in (self.span.begun, self.span.ended))
+        known: dict[str, Any] = {
+            "node": self.name, "begun": begun, "ended": ended, "status": str(self.status),
+            "action": str(self.action), "reason": str(self.reason), "rows_inserted": self.rows_inserted,
+            "rows_deleted": self.rows_deleted, "jobs": self.jobs,
+            "phases": {name: round(seconds, 4) for name, seconds in self.phases.items() if seconds >= 0.0005},
+        }  # fmt: skip
+        if self.strategy is not None:
+            known["strategy"] = str(self.strategy)
+        if self.span.waited >= 0.001:
+            known["waited"] = round(self.span.waited, 4)
+        return known
 
 
 @dataclass(kw_only=True)
@@ -66,6 +99,10 @@ class ViewReport:
     """What was done to each hidden node under the view, in words."""
     unlike: list[str] = field(default_factory=list)
     """The view's own settings that it was computed under, where the session has others."""
+    span: Span | None = None
+    """When it was worked on; None of a node that there was nothing to do for."""
+    parts: list[Part] = field(default_factory=list)
+    """Of a view: its nodes that were worked on, inputs before readers."""
 
     def details(self) -> dict[str, Any]:
         """What the history keeps beside the columns of its own."""
@@ -99,6 +136,16 @@ class ViewReport:
         if self.unlike:
             known["settings"] = self.unlike
         return known
+
+    def part(self) -> list[Part]:
+        """This node as a part of its views, if it was worked on."""
+        if self.span is None:
+            return []
+        return [Part(**{each.name: getattr(self, each.name) for each in fields(Part)})]
+
+    def timeline(self, started: datetime) -> list[dict[str, Any]]:
+        """What was done to each node, and when: in seconds since the refresh began."""
+        return [part.told(started.timestamp()) for part in self.parts]
 
     def briefly(self) -> str:
         """
@@ -192,6 +239,7 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         alerts={kind: message for r in every for kind, message in r.alerts.items()},
         nodes=[r.briefly() for r in hidden if r.action not in (Action.NO_DATA, Action.SKIP)],
         unlike=own.unlike or next((r.unlike for r in hidden if r.unlike), []),
+        parts=[part for r in (*hidden, own) for part in r.part()],
     )
 
 

@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from penstock.errors import PenstockError
-from penstock.serve import event_routes, looking_routes, sql_routes, view_routes
+from penstock.serve import epoch_routes, event_routes, looking_routes, model_routes, sql_routes, view_routes
 from penstock.serve.access import PUBLIC
 from penstock.serve.context import PROBLEM_SCHEMA, PROBLEMS, Context, Reader, answer
 from penstock.serve.hosted import Warehouses
@@ -32,6 +32,15 @@ from penstock.serve.work import Gate, Jobs
 
 _log = logging.getLogger("penstock.serve")
 PAGE = Path(__file__).with_name("page")
+
+
+class Files(StaticFiles):
+    """The page. A browser keeps its files, and asks each time whether they are still these."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        found = super().file_response(*args, **kwargs)
+        found.headers["Cache-Control"] = "no-cache"
+        return found
 
 
 class Application:
@@ -56,10 +65,10 @@ class Application:
         )  # fmt: skip
         self.api.state.context = self.context
         _told(self.api)
-        for room in (sql_routes, view_routes, event_routes, looking_routes):
+        for room in (sql_routes, view_routes, model_routes, event_routes, epoch_routes, looking_routes):
             self.api.include_router(room.routes)
         self._add_metrics(registry)
-        self.api.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
+        self.api.mount("/", Files(directory=PAGE, html=True), name="page")
         _described(self.api)
         inner: ASGIApp = Once(self.api, self.state, secrets.token_hex(4), options.limits.kept_answer)
         self.protection = Protection(inner, options, self.state, self.gate, HttpMetrics(registry))
@@ -67,7 +76,7 @@ class Application:
         if options.origins:
             self.asgi = CORSMiddleware(
                 self.protection, allow_origins=options.origins, allow_methods=["*"],
-                allow_headers=["Authorization", "Content-Type", "X-Request-Id", "Last-Event-ID"],
+                allow_headers=["Authorization", "Content-Type", "X-Request-Id", "Last-Event-ID", "If-None-Match"],
                 expose_headers=["X-Request-Id", "X-Penstock-Epoch", "X-Penstock-Next", "ETag"],
             )  # fmt: skip
 
