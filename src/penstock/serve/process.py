@@ -41,10 +41,10 @@ def serve(options: Options, say: Callable[[str], None]) -> None:
 
 def _check_door(application: Application) -> None:
     options = application.options
-    if not options.loopback and not any(_holds(application)):
+    if not options.loopback and options.oidc is None and not any(_holds(application)):
         raise WarehouseError(
             f"the server does not listen on {options.host} without a token: everybody there could change everything. "
-            "Make one with penstock token create --role admin, or listen on 127.0.0.1."
+            "Make one with penstock token create --role admin, sign in with --oidc, or listen on 127.0.0.1."
         )
     if bool(options.certificate) != bool(options.key):
         raise WarehouseError("TLS takes both --tls-certificate and --tls-key.")
