@@ -45,8 +45,13 @@ def test_views_are_looked_at_and_kept_fresh(copied: Callable[[], Path], serving:
     assert [column["name"] for column in told["columns"]] == ["region", "total"]
     assert ask("GET", "/api/v1/views/none").status == 404
     assert "maintained incrementally" in ask("GET", "/api/v1/views/totals/explain").json["text"]
-    lineage = ask("GET", "/api/v1/views/large/lineage").json["result"]
-    assert {(each["other"], each["direct"]) for each in lineage} == {("totals", True), ("orders", False)}
+    lineage = ask("GET", "/api/v1/views/large/lineage").json
+    assert {(each["other"], each["direct"]) for each in lineage["result"]} == {("totals", True), ("orders", False)}
+    assert [each["column"] for each in lineage["columns"]] == ["region", "total"]
+    assert lineage["columns"][1]["from"] == [
+        {"name": "totals", "column": "total", "kind": "view", "change": "IDENTITY", "direct": True},
+        {"name": "orders", "column": "amount", "kind": "table", "change": "AGGREGATION", "direct": False},
+    ]
     assert ["orders", "totals"] in ask("GET", "/api/v1/graph").json["edges"]
     server.sql("INSERT INTO orders VALUES (4, 'us', 25)")
     assert ask("GET", "/api/v1/views/totals").json["behind"] == {"orders": 1}
@@ -194,7 +199,7 @@ def test_the_client_does_what_a_database_does(copied: Callable[[], Path], servin
     assert [row["id"] for row in next(following)["result"]] == [4]
     with pytest.raises(penstock.NotFoundError, match="Did you mean 'totals'"):
         client.sql("SELECT * FROM total")
-    with pytest.raises(penstock.PenstockError, match="takes a token"):
+    with pytest.raises(penstock.PenstockError, match="the token is not known"):
         penstock.Client(server.url, "wrong").status()
     assert client.suspend("large")["state"] == "SUSPENDED"
     assert client.explain("large")["view"] == "large"

@@ -142,12 +142,24 @@ def explain(view: ViewName, hosted: Meant) -> Response:
     return answer({**found.to_dict(), "verdict": found.verdict(), "text": str(found)})
 
 
-_DEPENDENCY = {"name": "totals", "direction": "reads", "other": "orders", "kind": "table", "direct": True}
+_LINEAGE = {
+    "result": [{"name": "totals", "direction": "reads", "other": "orders", "kind": "table", "direct": True}],
+    "columns": [{"column": "total", "from": [
+        {"name": "orders", "column": "amount", "kind": "table", "change": "AGGREGATION", "direct": True},
+    ]}],
+}  # fmt: skip
 
 
-@routes.get("/views/{view}/lineage", responses=shows({"result": [_DEPENDENCY]}), summary="What it reads, what reads it")
+@routes.get("/views/{view}/lineage", responses=shows(_LINEAGE), summary="What it reads, what reads it")
 def lineage(view: ViewName, hosted: Meant) -> Response:
-    return answer({"result": listed(hosted.db, f"SHOW DEPENDENCIES FOR {quoted(view_of(hosted, view).name)}")})
+    """``columns`` says for each column where its values come from: what the view's query reads (``direct``), and the
+    tables behind views; ``from`` is null of a query that has no plan."""
+    name = view_of(hosted, view).name
+    columns = [
+        {"column": column, "from": None if origins is None else [asdict(origin) for origin in origins]}
+        for column, origins in hosted.db.column_lineage(name).items()
+    ]
+    return answer({"result": listed(hosted.db, f"SHOW DEPENDENCIES FOR {quoted(name)}"), "columns": columns})
 
 
 @routes.get("/views/{view}/rows", responses=shows(_PAGE, "The rows."), summary="The rows of a view, page by page")
