@@ -83,6 +83,32 @@ class Client:
         """What happens in the warehouse: ``event``, ``id`` and ``data``."""
         yield from self._stream(f"events/{quote(self._name(), '')}", since)
 
+    def get(self, model: str, /, **key: Any) -> dict[str, Any] | None:
+        """The document of a read model with this key, such as ``pk_post=7`` or ``id="p-7"``; None if there is none."""
+        if not key:
+            raise errors.NotSupportedError(
+                f"get takes a key, such as client.get({model!r}, id=..). Use find for several."
+            )
+        found = self.find(model, limit=2, **key)
+        if len(found) > 1:
+            raise errors.DefinitionError(f"{model!r} has several rows with {key}. Use find, which gives all of them.")
+        return found[0] if found else None
+
+    def find(self, model: str, /, *, limit: int | None = None, **columns: Any) -> list[dict[str, Any]]:
+        """The documents of a read model whose columns have these values, in the order of its key."""
+        if None in columns.values():
+            raise errors.NotSupportedError("NULL cannot be asked for by find. Use client.sql('SELECT .. IS NULL').")
+        found: list[dict[str, Any]] = []
+        after, most = None, 10_000
+        while limit is None or len(found) < limit:
+            page = most if limit is None else min(most, limit - len(found))
+            told = self._ask("GET", f"read/{quote(model, '')}", limit=page, after=after, **columns)
+            found += told["result"]
+            after = told.get("next")
+            if after is None:
+                break
+        return found
+
     def create_view(self, name: str, query: str, **options: Any) -> dict[str, Any]:
         """``options`` as of ``Database.create_view``."""
         return self._ask("POST", "views", {"name": name, "query": query, **options})
@@ -154,7 +180,7 @@ class Client:
             time.sleep(1)  # cut off: it goes on behind the last event
 
 
-_ALL_BUT_NAMED = ("views", "refresh", "history", "alerts", "epochs", "graph")
+_ALL_BUT_NAMED = ("views", "refresh", "history", "alerts", "epochs", "graph", "read")
 """Routes that take the database beside their path."""
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.engine.callbacks import Committed
     from penstock.engine.events import Began, Ended, Worked
     from penstock.engine.here import Found
+    from penstock.engine.model_rows import Model
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
     from penstock.engine.stored import Stored
@@ -150,14 +151,21 @@ class Database:
         self._at.check_open()
         if not key:
             raise NotSupportedError(f"get takes a key, such as db.get({name!r}, id=..). Use db.find for several rows.")
-        return only_row(find_rows(self._at.spark, self._catalog.world(), name, key, None), name, key)
+        return only_row(find_rows(self._at.spark, self._at.watched.world(), name, key, None), name, key)
 
     def find(self, name: str, /, *, limit: int | None = None, **columns: object) -> list[dict[str, Any]]:
         """The rows of a read model whose columns have these values, in the order of its key, documents parsed."""
         from penstock.engine.model_rows import find_rows
 
         self._at.check_open()
-        return find_rows(self._at.spark, self._catalog.world(), name, columns, limit)
+        return find_rows(self._at.spark, self._at.watched.world(), name, columns, limit)
+
+    def model(self, name: str) -> Model:
+        """A read model as it is now: what tells whether it has changed, and its rows with documents as JSON texts."""
+        from penstock.engine.model_rows import Model
+
+        self._at.check_open()
+        return Model.of(self._at.spark, self._at.watched.world(), name)
 
     def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from penstock.catalog import Catalog
 from penstock.catalog.connection import refusal
+from penstock.catalog.watched import Watched
 from penstock.engine.callbacks import Callbacks, Committed
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
@@ -54,6 +55,7 @@ class Warehouse:
         self.closed = False
         self.committed: Callbacks[Committed] = Callbacks()
         """Who is told of commits to tables that were made here."""
+        self.watched = Watched(self.catalog)
         self.alerting = Telling(self.path, self.catalog.world)
         self.catalog.alerted = self.alerting
         self.transaction: Transaction | None = None
@@ -117,4 +119,5 @@ class Warehouse:
         self.alerting.close()
         if self._lineage is not None:
             self._lineage.close()
+        self.watched.close()
         self.catalog.close()

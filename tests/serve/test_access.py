@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from http_server import MAIN, Server, Servers, tokens_of
 
 from penstock.errors import PenstockError
-from penstock.serve import event_routes, looking_routes, sql_routes, view_routes
+from penstock.serve import event_routes, looking_routes, model_routes, sql_routes, view_routes
 from penstock.serve.access import PUBLIC, Needs
 from penstock.serve.app import Application
 from penstock.serve.guard import check
@@ -41,7 +41,7 @@ def routes() -> list[APIRoute]:
     application = Application(Options(places=()))
     try:
         found = [*application.api.routes]
-        for room in (sql_routes, view_routes, event_routes, looking_routes):
+        for room in (sql_routes, view_routes, model_routes, event_routes, looking_routes):
             found += room.routes.routes
         known = [route for route in found if isinstance(route, APIRoute)]
         assert {route.path for route in known} == set(application.api.openapi()["paths"])
@@ -69,7 +69,8 @@ BODIES = {
     "/api/v1/refresh": {"views": ["none"]}, "/api/v1/checkpoints": {"name": ""},
     "/api/v1/settings/{name}": {"value": "1 day"},
 }  # fmt: skip
-PUT_IN = {"database": "shop", "view": "none", "name": "none", "job": "none"}
+PUT_IN = {"database": "shop", "view": "none", "name": "none", "job": "none", "model": "none", "key": "7",
+          "epoch": "7"}  # fmt: skip
 
 
 def test_every_route_asks_every_role(guarded: Guarded, routes: list[APIRoute]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.catalog import ViewRecord, World
+from penstock.catalog import NodeRecord, ViewRecord, World
 from penstock.engine.naming import DATA, STAMP
 from penstock.engine.writing_out import check_model
 from penstock.errors import DefinitionError, NotFoundError, nearest
@@ -32,24 +34,78 @@ _READ_AT_ONCE = 100
 """Rows that are read whole, and looked at then; of more, first what they are told and sorted by."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A read model as it is published at one moment."""
+
+    epoch: int
+    view: ViewRecord
+    node: NodeRecord
+    primary: str
+    spark: SparkOnDemand
+
+    @classmethod
+    def of(cls, spark: SparkOnDemand, world: World, name: str) -> Model:
+        key = check_model(world, name)
+        view, node = world.views[key], world.nodes[key]
+        if node.version is None:
+            raise DefinitionError(
+                f"read model {view.name!r} has no rows yet. Run REFRESH MATERIALIZED VIEW {view.name}."
+            )
+        return cls(epoch=world.epoch, view=view, node=node, primary=world.models[key].primary, spark=spark)
+
+    @property
+    def tag(self) -> str:
+        """Differs if a row may be another one: it tells the version of the table, and which table it is a version of.
+
+        It stays the same through epochs that did not change the table.
+        """
+        made = self.view.created_at.isoformat(), self.node.path, self.node.fingerprint
+        return f"{hashlib.sha256(repr(made).encode()).hexdigest()[:12]}-{self.node.version}"
+
+    def found(self, wanted: Mapping[str, Any], limit: int | None = None, after: Any = None) -> list[Row]:
+        """The rows whose columns have these values, in the order of the key; each document is a text of JSON.
+
+        ``after``: a key; only rows behind it.
+        """
+        if limit is not None and limit < 0:
+            raise DefinitionError(f"limit is a number of rows, from 0, not {limit}.")
+        snapshot = snapshot_of(self.node.path, self.node.version)
+        columns = [*(shown for shown, _, _ in self.view.columns), STAMP]
+        asked = {_column(self.view, each): value for each, value in wanted.items()}
+        keys = _keys(snapshot, self.view, asked)
+        begin = None if after is None else _keys(snapshot, self.view, {self.primary: after}).column(0)[0]
+        page = _Page(self.primary, begin, limit)
+        try:
+            found = _looked_up(snapshot, columns, keys, page)
+        except (NotHere, OSError, pa.ArrowException):
+            found = _read(self.spark, snapshot, columns, keys, page)
+        return list(page.of(found).to_pylist())
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Which of the rows that were found are wanted: the first ones behind a key."""
+
+    primary: str
+    begin: pa.Scalar | None
+    limit: int | None
+
+    def places(self, rows: pa.Table) -> pa.Array:
+        """Where they are, in the order of the key."""
+        keys = rows.column(self.primary)
+        order = pc.sort_indices(keys)
+        if self.begin is not None:
+            order = order.filter(pc.greater(keys.take(order), self.begin))
+        return order if self.limit is None else order.slice(0, self.limit)
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        return rows.take(self.places(rows))
+
+
 def find_rows(spark: SparkOnDemand, world: World, name: str, wanted: Mapping[str, Any], limit: int | None) -> list[Row]:
     """The rows of a read model whose columns have these values, in the order of its key."""
-    key = check_model(world, name)
-    view, node, primary = world.views[key], world.nodes[key], world.models[key].primary
-    if node.version is None:
-        raise DefinitionError(f"read model {view.name!r} has no rows yet. Run REFRESH MATERIALIZED VIEW {view.name}.")
-    if limit is not None and limit < 0:
-        raise DefinitionError(f"limit is a number of rows, from 0, not {limit}.")
-    snapshot = snapshot_of(node.path, node.version)
-    names = [shown for shown, _, _ in view.columns]
-    asked = {_column(view, each): value for each, value in wanted.items()}
-    keys = _keys(snapshot, view, asked)
-    try:
-        found = _looked_up(snapshot, [*names, STAMP], keys, primary, limit)
-    except (NotHere, OSError, pa.ArrowException):
-        found = _read(spark, snapshot, [*names, STAMP], keys)
-    first = found.take(pc.sort_indices(found, [(primary, "ascending")]))
-    return [_parsed(row) for row in first.slice(0, limit).to_pylist()]
+    return [_parsed(row) for row in Model.of(spark, world, name).found(wanted, limit)]
 
 
 def only_row(rows: list[Row], name: str, wanted: Mapping[str, Any]) -> Row | None:
@@ -99,11 +155,11 @@ def _wrong(view: ViewRecord, name: str, value: Any, kind: pa.DataType) -> Defini
     return DefinitionError(f"column {name!r} of {view.name!r} holds {kind}, and {value!r} is none.")
 
 
-def _looked_up(snapshot: Snapshot, columns: list[str], keys: pa.Table, primary: str, limit: int | None) -> pa.Table:
+def _looked_up(snapshot: Snapshot, columns: list[str], keys: pa.Table, page: _Page) -> pa.Table:
     """The rows with these keys, found by that column which tells most; raises ``NotHere`` if all must be read."""
     if not keys.num_columns or any(keys.column(name).null_count for name in keys.column_names):
         raise NotHere
-    told = min(keys.column_names, key=lambda name: (name != primary, name.lower() != "id"))
+    told = min(keys.column_names, key=lambda name: (name != page.primary, name.lower() != "id"))
     if not _is_simple(keys.schema.field(told).type):
         raise NotHere
     files = files_near(snapshot, keys, {name: name for name in keys.column_names})
@@ -111,12 +167,9 @@ def _looked_up(snapshot: Snapshot, columns: list[str], keys: pa.Table, primary: 
     if places.count <= _READ_AT_ONCE:
         rows = places.read(columns)
         return rows.take(pa.array(np.flatnonzero(equal(rows, keys))))
-    narrow = places.read(list(dict.fromkeys([*keys.column_names, primary])))
+    narrow = places.read(list(dict.fromkeys([*keys.column_names, page.primary])))
     kept = np.flatnonzero(equal(narrow, keys))
-    if limit is not None and len(kept) > limit:
-        order = pc.sort_indices(narrow.column(primary).take(pa.array(kept))).to_numpy()
-        kept = kept[order[:limit]]
-    return places.only(kept).read(columns)
+    return places.only(kept[page.places(narrow.take(pa.array(kept))).to_numpy()]).read(columns)
 
 
 def _is_simple(kind: pa.DataType) -> bool:
@@ -124,9 +177,23 @@ def _is_simple(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_string(kind)
 
 
-def _read(spark: SparkOnDemand, snapshot: Snapshot, columns: list[str], keys: pa.Table) -> pa.Table:
-    """The same by reading all rows: of a table that is small, or for values that are not looked up."""
-    rows = Pinned(spark=spark, snapshot=snapshot, columns=tuple(columns)).read().arrow()
+def _read(spark: SparkOnDemand, snapshot: Snapshot, columns: list[str], keys: pa.Table, page: _Page) -> pa.Table:
+    """The same by looking at all rows; of a table with many, at their documents only when they are wanted."""
+    if page.limit is None or snapshot.rows <= max(_READ_AT_ONCE, page.limit):
+        return _with(keys, _whole(spark, snapshot, columns))
+    narrow = _with(keys, _whole(spark, snapshot, list(dict.fromkeys([*keys.column_names, page.primary]))))
+    chosen = page.of(narrow).select([page.primary])
+    near = Pinned(spark=spark, snapshot=snapshot, columns=tuple(columns)).near(chosen, {page.primary: page.primary})
+    rows = near.read().only(columns).arrow()
+    return rows.filter(pc.is_in(rows.column(page.primary), chosen.column(0).combine_chunks()))
+
+
+def _whole(spark: SparkOnDemand, snapshot: Snapshot, columns: list[str]) -> pa.Table:
+    return Pinned(spark=spark, snapshot=snapshot, columns=tuple(columns)).read().arrow()
+
+
+def _with(keys: pa.Table, rows: pa.Table) -> pa.Table:
+    """Those of the rows that have the keys; NULL is like NULL."""
     masks = [
         rows.column(name).is_null()
         if keys.column(name).null_count

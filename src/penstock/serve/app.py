@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from penstock.errors import PenstockError
-from penstock.serve import event_routes, looking_routes, sql_routes, view_routes
+from penstock.serve import event_routes, looking_routes, model_routes, sql_routes, view_routes
 from penstock.serve.access import PUBLIC
 from penstock.serve.context import PROBLEM_SCHEMA, PROBLEMS, Context, Reader, answer
 from penstock.serve.hosted import Warehouses
@@ -56,7 +56,7 @@ class Application:
         )  # fmt: skip
         self.api.state.context = self.context
         _told(self.api)
-        for room in (sql_routes, view_routes, event_routes, looking_routes):
+        for room in (sql_routes, view_routes, model_routes, event_routes, looking_routes):
             self.api.include_router(room.routes)
         self._add_metrics(registry)
         self.api.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
@@ -67,7 +67,7 @@ class Application:
         if options.origins:
             self.asgi = CORSMiddleware(
                 self.protection, allow_origins=options.origins, allow_methods=["*"],
-                allow_headers=["Authorization", "Content-Type", "X-Request-Id", "Last-Event-ID"],
+                allow_headers=["Authorization", "Content-Type", "X-Request-Id", "Last-Event-ID", "If-None-Match"],
                 expose_headers=["X-Request-Id", "X-Penstock-Epoch", "X-Penstock-Next", "ETag"],
             )  # fmt: skip
 

@@ -63,6 +63,15 @@ def ready(served: Served) -> Response:
     return answer({"status": "ready"})
 
 
+_WHO = {"user": "reporting", "role": "read", "databases": ["shop"]}
+
+
+@routes.get("/whoami", responses=shows(_WHO), summary="Who asks, and what they may")
+def whoami(caller: Reader) -> Response:
+    """The role of the token, and the databases it may see; none are named if it may see all."""
+    return answer({"user": caller.name, "role": caller.role.word, "databases": list(caller.databases)})
+
+
 @routes.get("/graph", responses=shows(_GRAPH), summary="Tables and views, and who reads whom")
 def graph(hosted: Meant) -> Response:
     found = hosted.db.graph()

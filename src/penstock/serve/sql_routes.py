@@ -17,6 +17,7 @@ from penstock.serve import guard
 from penstock.serve.access import Caller
 from penstock.serve.context import Named, Reader, Served, answer, listed, shows
 from penstock.serve.hosted import Hosted
+from penstock.serve.model_routes import models_of
 from penstock.serve.parameters import bound, without_values
 from penstock.serve.problems import Refused
 from penstock.serve.results import JSON, Rows, computed, found_here, wanted, written
@@ -205,6 +206,7 @@ _SCHEMA = {
         "dataTime": "2026-11-18T20:00:00+00:00", "stale": False, "reason": None,
         "columns": [{"name": "region", "type": "string", "comment": None}],
     }],
+    "readModels": [{"name": "tv_post", "entity": "post", "key": "pk_post", "filters": ["id", "user_id"]}],
 }  # fmt: skip
 
 
@@ -224,6 +226,7 @@ def schema(hosted: Named) -> Response:
             "epoch": hosted.newest,
             "tables": tables,
             "materializedViews": list(_views(hosted, columns)),
+            "readModels": models_of(hosted),
         }
     )
 
