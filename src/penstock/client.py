@@ -51,6 +51,10 @@ class Client:
     def epochs(self, limit: int = 100) -> list[dict[str, Any]]:
         return self._ask("GET", "epochs", limit=limit)["result"]
 
+    def timeline(self, epoch: int) -> dict[str, Any]:
+        """One epoch in full: when each node was worked on, and on which of them the end hung."""
+        return self._ask("GET", f"epochs/{epoch}")
+
     def graph(self) -> dict[str, Any]:
         return self._ask("GET", "graph")
 

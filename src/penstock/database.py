@@ -25,6 +25,8 @@ from penstock.observe.statistics import ViewStatistics
 from penstock.observe.statistics import statistics as view_statistics
 from penstock.observe.status import ViewStatus
 from penstock.observe.status import status as view_status
+from penstock.observe.timeline import Timeline
+from penstock.observe.timeline import timeline as epoch_timeline
 from penstock.sql import statements as s
 from penstock.sql.clauses import trigger_of
 from penstock.vocabulary import Policy
@@ -224,10 +226,18 @@ class Database:
         world = self._catalog.world()
         return {world.display_name(key): found for key, found in view_statistics(self._catalog).items()}
 
-    def epochs(self, limit: int | None = None) -> list[EpochSummary]:
-        """What each epoch was, newest first: what was due and why, what was done to each node, where the time went."""
+    def epochs(self, limit: int | None = None, before: int | None = None) -> list[EpochSummary]:
+        """What each epoch was, newest first: what was due and why, what was done to each node, where the time went.
+
+        ``before``: only those of a smaller number.
+        """
         self._at.check_open()
-        return view_epochs(self._catalog, limit)
+        return view_epochs(self._catalog, limit, before)
+
+    def timeline(self, epoch: int) -> Timeline:
+        """One epoch in full: when each node was worked on, and on which of them the end hung."""
+        self._at.check_open()
+        return epoch_timeline(self._catalog, epoch)
 
     def verify(self, *names: str, sample: float | None = None) -> list[Verification]:
         """Compare views (all without names) with their queries, on the versions that they were computed from.

@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from http_server import MAIN, Server, Servers, tokens_of
 
 from penstock.errors import PenstockError
-from penstock.serve import event_routes, looking_routes, model_routes, sql_routes, view_routes
+from penstock.serve import epoch_routes, event_routes, looking_routes, model_routes, sql_routes, view_routes
 from penstock.serve.access import PUBLIC, Needs
 from penstock.serve.app import Application
 from penstock.serve.guard import check
@@ -41,7 +41,7 @@ def routes() -> list[APIRoute]:
     application = Application(Options(places=()))
     try:
         found = [*application.api.routes]
-        for room in (sql_routes, view_routes, model_routes, event_routes, looking_routes):
+        for room in (sql_routes, view_routes, model_routes, event_routes, epoch_routes, looking_routes):
             found += room.routes.routes
         known = [route for route in found if isinstance(route, APIRoute)]
         assert {route.path for route in known} == set(application.api.openapi()["paths"])
@@ -65,6 +65,7 @@ def guarded(copied: Callable[[], Path], serving: Servers) -> Guarded:
 
 BODIES = {
     "/api/v1/query/{database}": {"command": "SHOW TABLES"}, "/api/v1/command/{database}": {"command": "SHOW TABLES"},
+    "/api/v1/explain/{database}": {"command": "SELECT 1"},
     "/api/v1/views": {"name": "v", "query": "SELECT FROM"}, "/api/v1/views/{view}": {"priority": 1},
     "/api/v1/refresh": {"views": ["none"]}, "/api/v1/checkpoints": {"name": ""},
     "/api/v1/settings/{name}": {"value": "1 day"},
@@ -137,7 +138,10 @@ def test_a_secret_setting_is_an_admins(guarded: Guarded) -> None:
         == 200
     )
     read, admin = (guarded.server.ask("GET", "/api/v1/settings", token=guarded.tokens[r]) for r in ("read", "admin"))
-    assert b"s3cret" not in read.body
+    described = guarded.server.ask("GET", "/api/v1/settings?described=true", token=guarded.tokens["read"])
+    told = {setting["name"]: setting for setting in described.json["result"]}
+    assert (told["alert_webhook"]["value"], told["retention"]["default"]) == ("(set)", "7 days")
+    assert b"s3cret" not in read.body + described.body
     assert b"s3cret" in admin.body
     assert guarded.server.sql("SET alert_webhook = ''", token=guarded.tokens["admin"]).status == 200
 

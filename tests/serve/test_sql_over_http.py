@@ -22,7 +22,8 @@ def rows(answer: Any) -> list[dict[str, Any]]:
 def test_a_query_is_answered_as_in_arcadedb(server: Server) -> None:
     told = server.sql("SELECT region, amount FROM orders WHERE id = :id", "query", params={"id": 2}).json
     assert told == {
-        "user": "local", "result": [{"region": "us", "amount": "20.00"}], "limit": 20000, "returned": 1,
+        "user": "local", "columns": [{"name": "region", "type": "string"}, {"name": "amount", "type": "decimal(10,2)"}],
+        "result": [{"region": "us", "amount": "20.00"}], "limit": 20000, "returned": 1,
         "truncated": False,
     }  # fmt: skip
     told = server.sql(ORDERS, "query", limit=2).json
@@ -166,3 +167,18 @@ def test_what_there_is_to_query(server: Server) -> None:
     assert (totals["sources"], totals["refreshMode"], totals["status"]) == (["orders"], "INCREMENTAL", "ACTIVE")
     assert [column["name"] for column in totals["columns"]] == ["region", "total"]
     assert "orders" in [table["name"] for table in schema["tables"]]
+
+
+def test_a_view_is_explained_before_it_is_created(server: Server) -> None:
+    def asked(text: str) -> Any:
+        return server.ask("POST", "/api/v1/explain/shop", {"command": text})
+
+    told = asked("CREATE MATERIALIZED VIEW n AS SELECT region, COUNT(*) AS n FROM orders GROUP BY region").json
+    assert (told["view"], told["incremental"], told["reason_code"]) == ("n", True, None)
+    assert any("COUNT" in construct.upper() for construct, _ in told["constructs"])
+    told = asked("CREATE MATERIALIZED VIEW n REFRESH POLICY FULL AS SELECT id FROM orders").json
+    assert (told["incremental"], told["reason_code"]) == (False, "POLICY_FULL")
+    assert server.ask("GET", "/api/v1/views/n").status == 404
+    wrong = asked("CREATE MATERIALIZED VIEW n AS SELECT nothing FROM orders")
+    assert (wrong.status, "nothing" in wrong.json["detail"]) == (400, True)
+    assert asked("SELECT 1").status == asked("CREATE TABLE t (a INT)").status == 400

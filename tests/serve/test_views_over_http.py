@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPResponse
@@ -269,3 +270,44 @@ def test_a_file_of_many_row_groups_and_vectors_is_read_from_any_row(tmp_path: Pa
         assert {row["id"] for row in whole} == set(range(120)) - {0, 39, 50, 119}
         for start in (1, 6, 7, 39, 40, 77, 115, 116, 500):
             assert [row for batch in stored.batches(start) for row in batch.to_pylist()] == whole[start:]
+
+
+def test_an_epoch_tells_what_was_done_when(copied: Callable[[], Path], serving: Servers) -> None:
+    server = serving("-w", f"shop={copied()}")
+    server.sql("INSERT INTO orders VALUES (4, 'us', 25)")
+    epoch = server.ask("POST", "/api/v1/refresh", {}).json["epoch"]
+    told = server.ask("GET", f"/api/v1/epochs/{epoch}").json
+    nodes = {node["name"]: node for node in told["nodes"]}
+    assert nodes.keys() == {"totals", "large", "copies"}
+    assert all(0 <= node["begun"] < node["ended"] <= told["seconds"] for node in nodes.values())
+    assert nodes["totals"]["ended"] <= nodes["large"]["begun"], "large reads totals"
+    assert nodes["large"]["reads"] == ["totals"]
+    last = max(nodes.values(), key=lambda node: node["ended"])
+    expected = {"large", "totals"} if last["name"] == "large" else {last["name"]}
+    assert {name for name, node in nodes.items() if node["critical"]} == expected
+    assert {(n["action"], n["rows_inserted"], n["rows_deleted"]) for n in (nodes["totals"], nodes["copies"])} == {
+        ("INCREMENTAL", 1, 1), ("INCREMENTAL", 1, 0)
+    }  # fmt: skip
+    assert [view["view"] for view in told["views"]] == ["totals", "copies", "large"]
+    listed = server.ask("GET", f"/api/v1/epochs?limit=1&before={epoch + 1}").json["result"]
+    assert [(one["epoch"], one["begun_at"]) for one in listed] == [(epoch, told["begun_at"])]
+    assert server.ask("GET", f"/api/v1/epochs?before={epoch}").json["result"][0]["epoch"] < epoch
+    assert server.ask("GET", "/api/v1/epochs/999").status == 404
+    marks = server.ask("GET", "/api/v1/watermarks").json["result"]
+    assert {(mark["name"], mark["watermark"]) for mark in marks} == {(name, None) for name in nodes}
+
+
+def test_an_epoch_of_an_older_penstock_is_told_without_times(copied: Callable[[], Path]) -> None:
+    place = copied()
+    with penstock.connect(place) as db:
+        db.sql("INSERT INTO orders VALUES (4, 'us', 25)")
+        epoch = db.refresh().epoch
+    with sqlite3.connect(place / "catalog.sqlite") as catalog:
+        catalog.execute("UPDATE history SET details = json_remove(details, '$.work')")
+    catalog.close()
+    with penstock.connect(place) as db:
+        told = db.timeline(epoch)
+    assert {(node.name, node.begun, node.action) for node in told.nodes} == {
+        (name, None, "INCREMENTAL") for name in ("totals", "large", "copies")
+    }
+    assert all(node.seconds > 0 and not node.critical for node in told.nodes)

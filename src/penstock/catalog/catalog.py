@@ -178,20 +178,31 @@ class Catalog:
             for row in rows
         ]  # fmt: skip
 
-    def epochs(self) -> list[EpochRecord]:
-        """What was published, newest first."""
+    def epochs(self, limit: int | None = None, *, before: int | None = None) -> list[EpochRecord]:
+        """What was published, newest first; ``before``: only epochs of a smaller number."""
+        shown = select(t.epochs).where(t.epochs.c.published_at.is_not(None)).order_by(t.epochs.c.id.desc()).limit(limit)
+        if before is not None:
+            shown = shown.where(t.epochs.c.id < before)
         read: dict[int, dict[str, int]] = {}
         with self.transaction(writes=False) as connection:
-            for row in connection.execute(select(t.source_versions)).mappings():
-                read.setdefault(row["epoch"], {})[row["source"]] = row["version"]
-            shown = select(t.epochs).where(t.epochs.c.published_at.is_not(None)).order_by(t.epochs.c.id.desc())
-            return [
-                EpochRecord(
-                    id=row["id"], published_at=utc(row["published_at"]), restored=row["restored"],
-                    sources=read.get(row["id"], {}), run=row["run"],
-                )
-                for row in connection.execute(shown).mappings()
-            ]  # fmt: skip
+            found = connection.execute(shown).mappings().all()
+            if found:
+                between = t.source_versions.c.epoch.between(found[-1]["id"], found[0]["id"])
+                for row in connection.execute(select(t.source_versions).where(between)).mappings():
+                    read.setdefault(row["epoch"], {})[row["source"]] = row["version"]
+        return [
+            EpochRecord(
+                id=row["id"], published_at=utc(row["published_at"]), restored=row["restored"],
+                sources=read.get(row["id"], {}), run=row["run"],
+            )
+            for row in found
+        ]  # fmt: skip
+
+    def refreshes_of(self, first: int, last: int) -> list[HistoryRecord]:
+        """What was recorded with the epochs from one to another, both among them; newest first."""
+        query = select(t.history).where(t.history.c.epoch.between(first, last)).order_by(t.history.c.id.desc())
+        with self.transaction(writes=False) as connection:
+            return [history_of(row) for row in connection.execute(query).mappings()]
 
     def last_refreshes(self, *, that_saw_sources: bool = False) -> dict[str, HistoryRecord]:
         """The newest history record of each view; or of those that count, which looked at the view's sources."""

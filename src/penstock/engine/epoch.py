@@ -172,7 +172,7 @@ class Epoch:
     def _work(self, step: Step, clock: Clock, result: Result) -> None:
         with timing(clock), counting_jobs() as jobs, standing_in_line() as in_line:
             report = self._finished(step, result)
-        report.in_line = in_line()
+        report.in_line, report.span = in_line(), clock.span
         report.unlike = Settings.of(step.node.details.settings).unlike(self._own.settings if self._own else USUAL)
         if step.maintained is not None:
             clock.by_spark = [in_words(note, step.maintained.plan) for note in clock.by_spark]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from penstock.engine.cost import Estimate
+from penstock.frames.clock import Span
 from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status, Strategy
 
 _WEIGHT = {Action.SKIP: 0, Action.NO_DATA: 1, Action.INCREMENTAL: 2, Action.FULL: 3, Action.REINITIALIZE: 4}
@@ -66,6 +68,10 @@ class ViewReport:
     """What was done to each hidden node under the view, in words."""
     unlike: list[str] = field(default_factory=list)
     """The view's own settings that it was computed under, where the session has others."""
+    span: Span | None = None
+    """When it was worked on; None of a node that there was nothing to do for."""
+    parts: list[ViewReport] = field(default_factory=list)
+    """Of a view: its nodes that were worked on, inputs before readers."""
 
     def details(self) -> dict[str, Any]:
         """What the history keeps beside the columns of its own."""
@@ -99,6 +105,10 @@ class ViewReport:
         if self.unlike:
             known["settings"] = self.unlike
         return known
+
+    def timeline(self, started: datetime) -> list[dict[str, Any]]:
+        """What was done to each node, and when: in seconds since the refresh began."""
+        return [_timed(part, part.span, started.timestamp()) for part in self.parts if part.span is not None]
 
     def briefly(self) -> str:
         """
@@ -192,7 +202,23 @@ def combine(name: str, own: ViewReport, hidden: list[ViewReport]) -> ViewReport:
         alerts={kind: message for r in every for kind, message in r.alerts.items()},
         nodes=[r.briefly() for r in hidden if r.action not in (Action.NO_DATA, Action.SKIP)],
         unlike=own.unlike or next((r.unlike for r in hidden if r.unlike), []),
+        parts=[r for r in (*hidden, own) if r.span is not None],
     )
+
+
+def _timed(part: ViewReport, span: Span, since: float) -> dict[str, Any]:
+    begun, ended = (round(max(moment - since, 0.0), 4) for moment in (span.begun, span.ended))
+    known: dict[str, Any] = {
+        "node": part.name, "begun": begun, "ended": ended,
+        "status": str(part.status), "action": str(part.action), "reason": str(part.reason),
+        "rows_inserted": part.rows_inserted, "rows_deleted": part.rows_deleted, "jobs": part.jobs,
+        "phases": {name: round(seconds, 4) for name, seconds in part.phases.items() if seconds >= 0.0005},
+    }  # fmt: skip
+    if part.strategy is not None:
+        known["strategy"] = str(part.strategy)
+    if span.waited >= 0.001:
+        known["waited"] = round(span.waited, 4)
+    return known
 
 
 def _reason(leading: ViewReport, every: list[ViewReport]) -> Reason:

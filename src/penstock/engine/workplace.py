@@ -201,7 +201,7 @@ def recorded(
 ) -> HistoryRecord:
     """What the history keeps of a refresh; ``due``: what made each view due, of those that refresh by themselves."""
     key, alerts = report.name.lower(), alerts_of(report)
-    noted = {"due": (due or {}).get(key), "alerts": alerts}
+    noted = {"due": (due or {}).get(key), "alerts": alerts, "work": report.timeline(started)}
     return HistoryRecord(
         epoch=world.epoch, view=key, status=report.status, action=report.action,
         strategy=report.strategy, reason=report.reason, rows_inserted=report.rows_inserted,

@@ -9,9 +9,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 PHASES = ("planning", "reading", "computing", "writing", "committing")
 _MOST_NOTED, _LONGEST = 10, 160
+
+
+@dataclass(frozen=True)
+class Span:
+    """When something was worked on, in seconds since 1970; of that it ``waited`` for its turn, in seconds."""
+
+    begun: float
+    ended: float
+    waited: float
 
 
 class Clock:
@@ -26,6 +36,8 @@ class Clock:
         """What could not be done on the driver, though its rows were there or might have been."""
         self._phase = "planning"
         self._since = time.perf_counter()
+        self._begun = self._ended = time.time()
+        self._waited = 0.0
 
     def _pass(self) -> None:
         now = time.perf_counter()
@@ -52,9 +64,16 @@ class Clock:
 
     def start(self) -> None:
         self._since = time.perf_counter()
+        self._waited += time.time() - self._ended
 
     def stop(self) -> None:
         self._pass()
+        self._ended = time.time()
+
+    @property
+    def span(self) -> Span:
+        """From the making of the clock until it was last stopped; it waited whenever it did not run."""
+        return Span(self._begun, self._ended, self._waited)
 
 
 _running: ContextVar[Clock | None] = ContextVar("clock", default=None)

@@ -15,6 +15,8 @@ from penstock.vocabulary import Action, Status
 class EpochSummary:
     id: int
     published_at: datetime
+    begun_at: datetime | None
+    """When its first refresh began; None if the history does not say."""
     restored: int | None
     """The epoch of the checkpoint that it went back to, if it did."""
     run: str | None
@@ -33,32 +35,34 @@ class EpochSummary:
     rows_deleted: int = 0
 
 
-def epochs(catalog: Catalog, limit: int | None = None) -> list[EpochSummary]:
+def epochs(catalog: Catalog, limit: int | None = None, before: int | None = None) -> list[EpochSummary]:
     """What was published, newest first, as far back as the history goes."""
-    world, known = catalog.world(), catalog.epochs()[:limit]
-    oldest = known[-1].id if known else 0
+    world, known = catalog.world(), catalog.epochs(limit, before=before)
     did: dict[int, list[HistoryRecord]] = {}
-    for record in catalog.history():
-        if record.epoch < oldest:
-            break
+    for record in catalog.refreshes_of(known[-1].id, known[0].id) if known else ():
         did.setdefault(record.epoch, []).append(record)
     places = {key: place for place, key in enumerate(world.views_graph().order())}
-    return [_summed(world, places, epoch, did.get(epoch.id, [])) for epoch in known]
+    return [_summed(world, places, epoch, own_refreshes(epoch, did.get(epoch.id, []))) for epoch in known]
+
+
+def own_refreshes(epoch: EpochRecord, recorded: Iterable[HistoryRecord]) -> list[HistoryRecord]:
+    """Those that published it. What failed later, or found nothing to do, was recorded with the same epoch, since there
+    was no newer one."""
+    return [r for r in recorded if r.started_at <= epoch.published_at]
 
 
 def _summed(
     world: World, places: Mapping[str, int], epoch: EpochRecord, refreshes: list[HistoryRecord]
 ) -> EpochSummary:
-    # What failed later, or found nothing to do, was recorded with the same epoch, since there was no newer one.
-    own = [r for r in refreshes if r.started_at <= epoch.published_at]
-    ordered = sorted(own, key=lambda r: places.get(r.view, len(places)))
+    ordered = sorted(refreshes, key=lambda r: places.get(r.view, len(places)))
     told = [(world.display_name(r.view), r, r.details or {}) for r in ordered]
     phases: dict[str, float] = {}
     for _, _, details in told:
         for phase, seconds in details.get("phases", {}).items():
             phases[phase] = phases.get(phase, 0.0) + seconds
     return EpochSummary(
-        id=epoch.id, published_at=epoch.published_at, restored=epoch.restored, run=epoch.run,
+        id=epoch.id, published_at=epoch.published_at,
+        begun_at=min((r.started_at for r in refreshes), default=None), restored=epoch.restored, run=epoch.run,
         sources={world.display_name(key): version for key, version in sorted(epoch.sources.items())},
         due={name: details["due"] for name, _, details in told if "due" in details},
         work=tuple(line for name, record, details in told for line in _work(name, record, details.get("nodes", ()))),

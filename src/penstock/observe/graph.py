@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from penstock.catalog import Catalog
+from penstock.engine.consistency import groups_of
 from penstock.engine.writing_out import shown_graph
 from penstock.observe.status import ViewStatus, status
 from penstock.vocabulary import State, Status
@@ -34,6 +35,10 @@ class GraphNode:
     """Whether its last refresh failed."""
     held_back_by: tuple[str, ...] = ()
     """Views above it that do not advance: suspended, or in error."""
+    read_model: bool = False
+    """Whether the view is the table of a read model."""
+    status: ViewStatus | None = field(default=None, compare=False)
+    """Of a view: all that is told of it."""
 
     @property
     def failing(self) -> bool:
@@ -45,6 +50,8 @@ class Graph:
     """Every table and view, inputs before readers."""
 
     nodes: tuple[GraphNode, ...] = field(default_factory=tuple)
+    groups: tuple[tuple[str, ...], ...] = ()
+    """Views that are published together, because paths meet in one of them."""
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -86,9 +93,16 @@ def graph(catalog: Catalog) -> Graph:
                 readers=tuple(world.display_name(reader) for reader in dag.readers(key)),
                 **(_freshness(known[key]) if key in known else {}),
                 immediate=key in world.views and world.views[key].immediate,
+                read_model=key in world.models,
+                status=known.get(key),
             )
             for key in dag.order()
-        )
+        ),
+        groups=tuple(
+            tuple(world.display_name(member) for member in group.members)
+            for group in groups_of(world)
+            if group.convergence
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from penstock.errors import PenstockError
-from penstock.serve import event_routes, looking_routes, model_routes, sql_routes, view_routes
+from penstock.serve import epoch_routes, event_routes, looking_routes, model_routes, sql_routes, view_routes
 from penstock.serve.access import PUBLIC
 from penstock.serve.context import PROBLEM_SCHEMA, PROBLEMS, Context, Reader, answer
 from penstock.serve.hosted import Warehouses
@@ -56,7 +56,7 @@ class Application:
         )  # fmt: skip
         self.api.state.context = self.context
         _told(self.api)
-        for room in (sql_routes, view_routes, model_routes, event_routes, looking_routes):
+        for room in (sql_routes, view_routes, model_routes, event_routes, epoch_routes, looking_routes):
             self.api.include_router(room.routes)
         self._add_metrics(registry)
         self.api.mount("/", StaticFiles(directory=PAGE, html=True), name="page")

@@ -59,6 +59,7 @@ async def view_changes(
     hosted: Meant,
     served: Served,
     since: Annotated[int | None, Query(ge=0, lt=2**31, description="The epoch that is known.", examples=[12])] = None,
+    until: Annotated[int | None, Query(ge=0, lt=2**31, description="An epoch; else the newest.", examples=[13])] = None,
     follow: Annotated[bool, Query(description="Go on with every epoch, as a stream of events.")] = False,
     limit: Annotated[int, Query(ge=1, le=10_000_000, description="Rows at most.")] = 10_000,
     accept: Annotated[str | None, Header()] = None,
@@ -71,7 +72,9 @@ async def view_changes(
             raise Refused(
                 400, "since is missing: the epoch from which on to tell.", help="Add ?since=, or follow=true."
             )
-        return await changes(hosted, served, view, since, limit, accept)
+        return await changes(hosted, served, view, since, until, limit, accept)
+    if until is not None:
+        raise Refused(400, "until is the end of a change, and follow has none.", help="Leave one of them out.")
     known = last_event_id if last_event_id is not None else since
     if known is not None and not (str(known).isascii() and str(known).isdigit() and int(known) < 2**31):
         raise Refused(400, "Last-Event-ID is not the number of an epoch.", help="Give the id of the last event.")

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.serve.context import Admin, Meant, Reader, Served, answer, listed, shows
+from penstock.engine.settings import SETTINGS
+from penstock.serve.context import PROBLEMS, Admin, Meant, Reader, Served, answer, listed, shows
 from penstock.serve.problems import of_status
 from penstock.serve.roles import Role
+from penstock.serve.view_routes import told
 from penstock.vocabulary import Action, Status
 
 routes = APIRouter(prefix="/api/v1", tags=["Warehouse"])
 
 Limit = Annotated[int, Query(ge=1, le=10_000, description="Records at most, newest first.")]
 _GRAPH = {
-    "nodes": [{"name": "orders", "kind": "table", "reads": [], "readers": ["totals"]}], "edges": [["orders", "totals"]]
-}  # fmt: skip
-_EPOCH = {
-    "epoch": 12, "published_at": "2026-11-18T20:00:00+00:00", "restored": None, "views": ["totals"],
-    "sources": {"orders": 3}, "due": {"totals": "ON COMMIT"}, "seconds": 0.21, "rows_inserted": 2, "rows_deleted": 2,
+    "nodes": [
+        {"name": "orders", "kind": "table", "reads": [], "readers": ["totals"]},
+        {"name": "totals", "kind": "view", "reads": ["orders"], "readers": [], "state": "ACTIVE", "lag_seconds": 4.2,
+         "target_lag_seconds": 60.0, "policy": "AUTO", "refresh": "ON COMMIT", "last_action": Action.INCREMENTAL},
+    ],
+    "edges": [["orders", "totals"]], "groups": [["by_region", "by_customer", "both"]],
 }  # fmt: skip
 _HISTORY = {
     "epoch": 12,
@@ -58,8 +61,8 @@ def health() -> Response:
 def ready(served: Served) -> Response:
     """503 while the server goes down."""
     if served.gate.draining:
-        told = of_status(503, "the server is going down.", "Ask another one.", "Refused")
-        return answer({"status": "draining", **told}, 503, {"Retry-After": "5"})
+        gone = of_status(503, "the server is going down.", "Ask another one.", "Refused")
+        return answer({"status": "draining", **gone}, 503, {"Retry-After": "5"})
     return answer({"status": "ready"})
 
 
@@ -72,21 +75,26 @@ def whoami(caller: Reader) -> Response:
     return answer({"user": caller.name, "role": caller.role.word, "databases": list(caller.databases)})
 
 
+_OF_VIEWS = (
+    "policy", "refresh", "incremental", "reason", "populated", "building", "errors", "behind", "last_action",
+    "last_status", "last_reason", "last_refresh", "last_seconds", "last_error", "data_time", "target_lag_seconds",
+    "too_old", "state_in_words",
+)  # fmt: skip
+"""What a view's node tells beside what every node does."""
+
+
 @routes.get("/graph", responses=shows(_GRAPH), summary="Tables and views, and who reads whom")
 def graph(hosted: Meant) -> Response:
+    """``groups``: views that are published together, because paths from one source meet in one of them."""
     found = hosted.db.graph()
     nodes = []
     for node in found.nodes:
-        document: dict[str, Any] = asdict(node)
-        lag = document.pop("lag")
-        nodes.append({**document, "lag_seconds": None if lag is None else round(lag.total_seconds(), 3)})
-    return answer({"nodes": nodes, "edges": found.edges})
-
-
-@routes.get("/epochs", responses=shows({"result": [_EPOCH]}), summary="What was published")
-def epochs(hosted: Meant, limit: Limit = 100) -> Response:
-    found = [asdict(epoch) for epoch in hosted.db.epochs(limit)]
-    return answer({"epoch": hosted.newest, "result": [{"epoch": one.pop("id"), **one} for one in found]})
+        view = {} if node.status is None else told(node.status)
+        document: dict[str, Any] = asdict(replace(node, status=None, lag=None))
+        del document["lag"], document["status"]
+        known = {name: view[name] for name in _OF_VIEWS if name in view}
+        nodes.append({**document, "lag_seconds": view.get("lag_seconds"), **known})
+    return answer({"nodes": nodes, "edges": found.edges, "groups": found.groups})
 
 
 @routes.get("/history", responses=shows({"result": [_HISTORY]}), summary="What refreshes did")
@@ -127,13 +135,32 @@ async def drop_checkpoint(name: str, hosted: Meant, served: Served, caller: Admi
     return answer({"dropped": name})
 
 
-@routes.get("/settings", responses=shows({"retention": "7 days"}), summary="What is set for the warehouse")
-def settings(hosted: Meant, caller: Reader) -> Response:
+_SETTING = {"name": "retention", "value": "2 days", "default": "7 days", "about": "how long ..", "choices": []}
+
+
+@routes.get(
+    "/settings", summary="What is set for the warehouse",
+    responses={**PROBLEMS, 200: {"description": "The values; or what they are about.", "content": {"application/json": {
+        "examples": {"values": {"value": {"retention": "7 days"}}, "described": {"value": {"result": [_SETTING]}}},
+    }}}},
+)  # fmt: skip
+def settings(
+    hosted: Meant,
+    caller: Reader,
+    described: Annotated[bool, Query(description="With what each is, and usually says, as a list.")] = False,
+) -> Response:
     """Values that may be secret are shown to admins only."""
     found = hosted.db.settings()
     if caller.role < Role.ADMIN:
         found |= {name: "(set)" for name in _SECRET if found.get(name)}
-    return answer(found)
+    if not described:
+        return answer(found)
+    kinds = [(name, value, SETTINGS[name]) for name, value in found.items()]
+    told = [
+        {"name": name, "value": value, "default": kind.default, "about": kind.about, "choices": kind.choices}
+        for name, value, kind in kinds
+    ]
+    return answer({"result": told})
 
 
 @routes.put("/settings/{name}", responses=shows({"retention": "2 days"}), summary="Change a setting")

@@ -64,7 +64,7 @@ def _listening(options: Options) -> socket.socket:
         raise WarehouseError(
             f"{options.host}, port {options.port}, cannot be listened on: {problem.strerror}. Choose another --port."
         ) from None
-    # Connections have it from here. Without it the body of a small answer waits 40 ms for the client to confirm the head.
+    # Connections have it from here. Without it, a small answer waits 40 ms until the client has confirmed its head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 

@@ -99,6 +99,33 @@ def _timeless(kind: pa.DataType) -> pa.DataType:
     return pa.map_(_timeless(kind.key_type), _timeless(kind.item_type)) if pa.types.is_map(kind) else kind
 
 
+_TYPES = {
+    pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint", pa.float32(): "float",
+    pa.float64(): "double", pa.bool_(): "boolean", pa.date32(): "date", pa.null(): "void",
+}  # fmt: skip
+
+
+def type_name(kind: pa.DataType) -> str:
+    """What a type is called in SQL.
+
+    >>> type_name(pa.int32()), type_name(pa.timestamp("us", "UTC")), type_name(pa.list_(pa.struct({"a": pa.string()})))
+    ('int', 'timestamp', 'array<struct<a:string>>')
+    """
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"array<{type_name(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{field.name}:{type_name(field.type)}' for field in kind)}>"
+    if pa.types.is_map(kind):
+        return f"map<{type_name(kind.key_type)},{type_name(kind.item_type)}>"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "binary"
+    return _TYPES.get(kind, "string")
+
+
 # -- where rows come from ---------------------------------------------------------------------------------------------
 
 

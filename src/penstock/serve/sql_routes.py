@@ -13,6 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.database import Done
+from penstock.observe.values import distinct
 from penstock.serve import guard
 from penstock.serve.access import Caller
 from penstock.serve.context import Named, Reader, Served, answer, listed, shows
@@ -20,15 +21,17 @@ from penstock.serve.hosted import Hosted
 from penstock.serve.model_routes import models_of
 from penstock.serve.parameters import bound, without_values
 from penstock.serve.problems import Refused
-from penstock.serve.results import JSON, Rows, computed, found_here, wanted, written
+from penstock.serve.results import JSON, Rows, computed, found_here, type_name, wanted, written
 from penstock.serve.roles import Role, role_for
 from penstock.sql.parser import parse
+from penstock.sql.statements import ExplainCreate
 from penstock.vocabulary import Action
 
 routes = APIRouter(prefix="/api/v1", tags=["SQL"])
 
 _ROWS = {
-    "user": "reporting", "result": [{"region": "eu", "total": "40.00"}], "limit": 20000, "returned": 1,
+    "user": "reporting", "columns": [{"name": "region", "type": "string"}, {"name": "total", "type": "decimal(20,2)"}],
+    "result": [{"region": "eu", "total": "40.00"}], "limit": 20000, "returned": 1,
     "truncated": False,
 }  # fmt: skip
 _DONE = {
@@ -105,7 +108,16 @@ async def _run(
         )  # fmt: skip
         return answer({**job.told(), "href": f"{request.scope.get('root_path', '')}/api/v1/jobs/{job.id}"}, 202)
     rows = await served.gate.run(begin)
-    return StreamingResponse(written(rows, kind, limit, {"user": caller.name}), media_type=kind)
+    return StreamingResponse(written(rows, kind, limit, _around(rows, caller)), media_type=kind)
+
+
+def _around(rows: Rows, caller: Caller) -> dict[str, Any]:
+    """What stands before the rows: whoever asked, and the columns, which no rows would not tell."""
+    columns = [
+        {"name": name, "type": type_name(field.type)}
+        for name, field in zip(distinct(rows.names), rows.schema, strict=True)
+    ]
+    return {"user": caller.name, "columns": columns}
 
 
 def execute(hosted: Hosted, caller: Caller, text: str, limit: int, *, reads: bool) -> Rows:
@@ -128,6 +140,39 @@ def execute(hosted: Hosted, caller: Caller, text: str, limit: int, *, reads: boo
         result = hosted.db.sql(text)
         rows = done(result) if isinstance(result, Done) else computed(result, limit)
     return rows.begun()
+
+
+class Planned(BaseModel):
+    """A view that is not created yet."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{
+        "command": "CREATE MATERIALIZED VIEW totals AS SELECT region, SUM(amount) AS total FROM orders GROUP BY region",
+    }]})  # fmt: skip
+
+    command: str = Field(min_length=1, max_length=1_000_000, description="CREATE MATERIALIZED VIEW ..")
+
+
+_EXPLAINED = {
+    "view": "totals", "incremental": True, "reason_code": None, "reason": None,
+    "verdict": "maintained incrementally (policy AUTO)",
+    "constructs": [["SUM", "partials merged with the stored groups"]], "advice": [], "text": "totals: ..",
+}  # fmt: skip
+
+
+@routes.post("/explain/{database}", responses=shows(_EXPLAINED), summary="How a view would be maintained")
+async def explain(body: Planned, request: Request, hosted: Named, caller: Reader, served: Served) -> Response:
+    """Whether and how a view would be incremental. Nothing is created."""
+    request.state.audit["statement"] = without_values(body.command)
+
+    def planned() -> Response:
+        statement = parse(f"EXPLAIN {body.command}")
+        if not isinstance(statement, ExplainCreate):
+            raise Refused(400, "this is not CREATE MATERIALIZED VIEW.", help="POST other statements to /query.")
+        guard.check(statement, caller.role)
+        found = hosted.db.explain(body.command)
+        return answer({**found.to_dict(), "verdict": found.verdict(), "text": str(found)})
+
+    return await served.gate.run(planned)
 
 
 _DONE_SCHEMA = pa.schema(
@@ -159,7 +204,7 @@ def _plain(value: Any) -> Any:
 def _kept(rows: Rows, caller: Caller, limit: int, most: int) -> dict[str, Any]:
     """The answer of a job, which is kept."""
     pieces, size = [], 0
-    for piece in written(rows, JSON, limit, {"user": caller.name}):
+    for piece in written(rows, JSON, limit, _around(rows, caller)):
         size += len(piece)
         if size > most:
             rows.close()

@@ -203,18 +203,20 @@ def changes_between(hosted: Hosted, view: str, since: int, until: int, limit: in
     return computed(hosted.db.changes(view, since, until), limit)
 
 
-async def changes(hosted: Hosted, served: Served, view: str, since: int, limit: int, accept: str | None) -> Response:
-    """The change from an epoch to the newest."""
+async def changes(
+    hosted: Hosted, served: Served, view: str, since: int, until: int | None, limit: int, accept: str | None
+) -> Response:
+    """The change from an epoch to another, or to the newest."""
     kind = wanted(accept)
 
     def read() -> tuple[Rows, int]:
-        until = hosted.newest
-        return changes_between(hosted, view_of(hosted, view).name, since, until, limit).begun(), until
+        end = hosted.newest if until is None else until
+        return changes_between(hosted, view_of(hosted, view).name, since, end, limit).begun(), end
 
-    found, until = await served.gate.run(read)
-    around = {"view": view, "since": since, "epoch": until}
+    found, end = await served.gate.run(read)
+    around = {"view": view, "since": since, "epoch": end}
     return StreamingResponse(
-        written(found, kind, limit, around), headers={"X-Penstock-Epoch": str(until)}, media_type=kind
+        written(found, kind, limit, around), headers={"X-Penstock-Epoch": str(end)}, media_type=kind
     )
 
 

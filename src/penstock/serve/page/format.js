@@ -24,6 +24,13 @@ export function age(seconds) {
   return Number(seconds) < 1 ? "0 s" : long(Number(seconds));
 }
 
+/** The same in its largest unit, where there is little room: 4 s, 3 min, 2 h, 5 d. */
+export function brief(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const [name, unit] = [["d", 86_400], ["h", 3600], ["min", 60]].find(([, size]) => seconds >= size) ?? ["s", 1];
+  return `${Math.floor(Math.max(0, seconds) / unit)} ${name}`;
+}
+
 function long(value) {
   const whole = Math.floor(value);
   if (whole < 60) return `${whole} s`;
@@ -65,3 +72,10 @@ export function cell(value) {
 }
 
 export const isNumeric = (type) => /^(tiny|small|big)?int|^(integer|long|short|byte|float|double|real|decimal|numeric)/i.test(type || "");
+
+/** How a lag stands to its target: "none" (unknown), "free" (no target), "good", "near" (over 80 %), "late". */
+export function lagTone(lag, target) {
+  if (lag === null || lag === undefined) return "none";
+  if (target === null || target === undefined) return "free";
+  return lag > target ? "late" : lag > 0.8 * target ? "near" : "good";
+}

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState, useCallback } from "./vendor/preact-htm.js";
 import { api, identity } from "./api.js";
-import { age, count, duration, exactly, moment } from "./format.js";
+import { age, count, duration, exactly, lagTone, moment } from "./format.js";
 
 export { h, html, render, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "./vendor/preact-htm.js";
 export * from "./format.js";
@@ -191,6 +191,7 @@ const PATHS = {
   bolt: "M13 3L5 14h6l-1 7 8-11h-6z",
   check: "M5 12.500l5 5L19 7",
   right: "M9 6l6 6-6 6",
+  left: "M15 6l-6 6 6 6",
   down: "M6 9l6 6 6-6",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   out: "M10 4H5v16h5M15 8l4 4-4 4M19 12H9",
@@ -304,13 +305,6 @@ export const Badge = ({ tone = "", icon, title, children }) => html`<span class=
   ${icon && html`<${Icon} name=${icon} size=${12} />`}${children}</span>`;
 
 // -- values -----------------------------------------------------------------------------------------------------------
-
-/** How a lag stands to its target: "none" (unknown), "free" (no target), "good", "near" (over 80 %), "late". */
-export function lagTone(lag, target) {
-  if (lag === null || lag === undefined) return "none";
-  if (target === null || target === undefined) return "free";
-  return lag > target ? "late" : lag > 0.8 * target ? "near" : "good";
-}
 
 const TONES = { good: "good", near: "near", late: "bad", free: "", none: "" };
 
