@@ -120,18 +120,20 @@ def checkpoints(hosted: Meant) -> Response:
 @routes.post("/checkpoints", status_code=201, responses=shows({"name": "before_import", "epoch": 12}, "Made.", 201),
              summary="Name the newest epoch")  # fmt: skip
 async def checkpoint(body: NewCheckpoint, hosted: Meant, served: Served, caller: Admin) -> Response:
-    return answer({"name": body.name, "epoch": await served.gate.run(lambda: hosted.db.checkpoint(body.name))}, 201)
+    made = await served.gate.run(lambda: hosted.db.checkpoint(body.name), changes=True)
+    return answer({"name": body.name, "epoch": made}, 201)
 
 
 @routes.post("/checkpoints/{name}/restore", responses=shows({"name": "before_import", "epoch": 13}),
              summary="Bring all views back to a checkpoint")  # fmt: skip
 async def restore(name: str, hosted: Meant, served: Served, caller: Admin) -> Response:
-    return answer({"name": name, "epoch": await served.gate.run(lambda: hosted.db.restore(name))})
+    made = await served.gate.run(lambda: hosted.db.restore(name), changes=True)
+    return answer({"name": name, "epoch": made})
 
 
 @routes.delete("/checkpoints/{name}", responses=shows({"dropped": "before_import"}), summary="Forget a checkpoint")
 async def drop_checkpoint(name: str, hosted: Meant, served: Served, caller: Admin) -> Response:
-    await served.gate.run(lambda: hosted.db.drop_checkpoint(name))
+    await served.gate.run(lambda: hosted.db.drop_checkpoint(name), changes=True)
     return answer({"dropped": name})
 
 
@@ -165,5 +167,5 @@ def settings(
 
 @routes.put("/settings/{name}", responses=shows({"retention": "2 days"}), summary="Change a setting")
 async def put_setting(name: str, body: Setting, hosted: Meant, served: Served, caller: Admin) -> Response:
-    await served.gate.run(lambda: hosted.db.set(name, body.value))
+    await served.gate.run(lambda: hosted.db.set(name, body.value), changes=True)
     return answer({name.lower(): hosted.db.settings()[name.lower()]})

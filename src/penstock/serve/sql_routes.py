@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -42,6 +43,10 @@ _JOB = {
     "job": "4f0c9a", "database": "shop", "state": "running", "begun_at": "2026-11-18T20:00:00+00:00", "ended_at": None,
     "status": None, "answer": None, "href": "/api/v1/jobs/4f0c9a",
 }  # fmt: skip
+
+
+_FIRST_WORD = re.compile(r"\s*(SELECT|WITH|FROM|VALUES|SHOW|DESCRIBE|DESC|EXPLAIN)\b", re.IGNORECASE)
+"""What surely only reads, before it is parsed: it waits with those that do."""
 
 
 class Command(BaseModel):
@@ -102,12 +107,13 @@ async def _run(
     def begin() -> Rows:
         return execute(hosted, caller, statement, limit, reads=reads)
 
+    changes = not reads and _FIRST_WORD.match(body.command) is None
     if not body.awaitResponse:
         job = served.jobs.begin(
-            caller.name, hosted.name, lambda: _kept(begin(), caller, limit, limits.job_answer)
+            caller.name, hosted.name, lambda: _kept(begin(), caller, limit, limits.job_answer), changes=changes
         )  # fmt: skip
         return answer({**job.told(), "href": f"{request.scope.get('root_path', '')}/api/v1/jobs/{job.id}"}, 202)
-    rows = await served.gate.run(begin)
+    rows = await served.gate.run(begin, changes=changes)
     return StreamingResponse(written(rows, kind, limit, _around(rows, caller)), media_type=kind)
 
 

@@ -235,7 +235,7 @@ async def create(body: NewView, hosted: Meant, served: Served, caller: Admin, re
     request.state.audit["statement"] = without_values(f"CREATE MATERIALIZED VIEW {body.name} AS {body.query}")
     given = body.model_dump()
     name, query = given.pop("name"), given.pop("query")
-    report = await served.gate.run(lambda: hosted.db.create_view(name, query, **given))
+    report = await served.gate.run(lambda: hosted.db.create_view(name, query, **given), changes=True)
     done = {"view": name, "epoch": hosted.newest, "views": []} if report is None else {"view": name, **reported(report)}
     return answer(done, 201)
 
@@ -250,13 +250,13 @@ async def alter(view: ViewName, body: AlteredView, hosted: Meant, served: Served
         hosted.db.alter_view(view_of(hosted, view).name, **given)
         return view_of(hosted, view)
 
-    return answer(told(await served.gate.run(work)))
+    return answer(told(await served.gate.run(work, changes=True)))
 
 
 @routes.delete("/views/{view}", responses=shows({"dropped": "totals"}), summary="Drop a view")
 async def drop(view: ViewName, hosted: Meant, served: Served, caller: Admin, cascade: bool = False) -> Response:
     """With ``cascade`` the views that read it go too."""
-    await served.gate.run(lambda: hosted.db.drop_view(view_of(hosted, view).name, cascade=cascade))
+    await served.gate.run(lambda: hosted.db.drop_view(view_of(hosted, view).name, cascade=cascade), changes=True)
     return answer({"dropped": view})
 
 
@@ -268,7 +268,7 @@ async def refresh(body: Wanted, hosted: Meant, served: Served, caller: Refresher
         names = None if body.views is None else [view_of(hosted, name).name for name in body.views]
         return hosted.db.refresh(*([names] if names is not None else []), full=body.full, wait=body.wait)
 
-    return answer(reported(await served.gate.run(work)))
+    return answer(reported(await served.gate.run(work, changes=True)))
 
 
 @routes.post("/views/{view}/refresh", responses=shows(_REPORT), summary="Refresh a view and what it reads")
@@ -276,7 +276,9 @@ async def refresh_one(
     view: ViewName, hosted: Meant, served: Served, caller: Refresher, body: How | None = None
 ) -> Response:
     how = body or How()
-    work = served.gate.run(lambda: hosted.db.refresh(view_of(hosted, view).name, full=how.full, wait=how.wait))
+    work = served.gate.run(
+        lambda: hosted.db.refresh(view_of(hosted, view).name, full=how.full, wait=how.wait), changes=True
+    )
     return answer(reported(await work))
 
 
@@ -295,4 +297,4 @@ async def _suspended(hosted: Hosted, served: Served, view: str, change: Any) -> 
         change(view_of(hosted, view).name)
         return view_of(hosted, view)
 
-    return answer(told(await served.gate.run(work)))
+    return answer(told(await served.gate.run(work, changes=True)))
