@@ -108,6 +108,7 @@ class Protection:
         self._check_origin(scope, headers)
         if not scope["path"].endswith(_ALWAYS) and "/jobs/" not in scope["path"]:
             self._gate.check()
+        scope["state"]["holds"] = lambda: self._holds(headers)
         who = f"@{(scope.get('client') or ('?',))[0]}"
         try:
             caller = scope["state"]["caller"] = await self._door.caller(headers)
@@ -118,6 +119,14 @@ class Protection:
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > self._options.limits.body:
             raise too_large(self._options.limits.body)
+
+    async def _holds(self, headers: Headers) -> bool:
+        """Whether who began a stream may go on: a token may have been revoked since, or have expired."""
+        try:
+            await self._door.caller(headers)
+        except Refused:
+            return False
+        return True
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Without a token the browser's own user would be believed: then no other site's page may be what asks."""
