@@ -202,9 +202,33 @@ def test_the_client_does_what_a_database_does(copied: Callable[[], Path], servin
         client.sql("SELECT * FROM total")
     with pytest.raises(penstock.PenstockError, match="the token is not known"):
         penstock.Client(server.url, "wrong").status()
+    assert client.databases() == ["shop"]
+    assert client.view("Totals")["query"].startswith("SELECT region")
+    assert client.lineage("large")["columns"][0]["from"][0]["name"] == "totals"
+    assert ["orders", "totals"] in client.graph()["edges"]
+    assert client.schema()["database"] == "shop"
+    assert client.history("large", limit=1)[0]["view"] == "large"
+    client.set("retention", "3 days")
+    assert client.settings()["retention"] == "3 days"
+    marked = client.checkpoint("before")
+    assert [each["name"] for each in client.checkpoints()] == ["before"]
+    client.sql("INSERT INTO orders VALUES (9, 'us', 1)")
+    client.refresh()
+    assert sum(row["__weight"] for row in client.changes("copies", marked)) == 1
+    assert client.restore("before") == client.epochs(1)[0]["epoch"] > marked
+    assert sorted(row["id"] for row in client.rows("copies")) == [1, 2, 3, 4]
+    assert sorted(row["id"] for row in client.rows("copies", epoch=marked + 1)) == [1, 2, 3, 4, 9]
+    client.drop_checkpoint("before")
+    assert client.alerts() == client.checkpoints() == []
+    created = client.create_view("counts", "SELECT COUNT(*) AS n FROM orders", initialize=False)
+    assert created["view"] == "counts"
+    assert client.alter_view("counts", policy="FULL", target_lag="1 hour")["policy"] == "FULL"
     assert client.suspend("large")["state"] == "SUSPENDED"
     assert client.explain("large")["view"] == "large"
-    client.drop_view("large")
+    assert client.resume("large")["state"] == "ACTIVE"
+    client.drop_view("totals", cascade=True)
+    with pytest.raises(penstock.NotFoundError):
+        client.view("large")
     assert server.stop() == 0
     with pytest.raises(penstock.PenstockError, match="cannot be reached"):
         client.status()
