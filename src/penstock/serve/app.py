@@ -34,6 +34,15 @@ _log = logging.getLogger("penstock.serve")
 PAGE = Path(__file__).with_name("page")
 
 
+_METRICS: dict[int | str, dict[str, Any]] = {
+    **PROBLEMS,
+    200: {
+        "description": "The metrics.",
+        "content": {"text/plain": {"example": 'penstock_view_lag_seconds{database="shop",view="totals"} 4.2\n'}},
+    },
+}
+
+
 class Application:
     """Everything of a server but the sockets. ``asgi`` is what a server runs."""
 
@@ -85,7 +94,13 @@ class Application:
         }  # fmt: skip
 
     def _add_metrics(self, registry: CollectorRegistry) -> None:
-        @self.api.get("/metrics", responses=PROBLEMS, tags=["Warehouse"], summary="Metrics for Prometheus")
+        @self.api.get(
+            "/metrics",
+            responses=_METRICS,
+            response_class=Response,
+            tags=["Warehouse"],
+            summary="Metrics for Prometheus",
+        )
         def metrics(caller: Reader) -> Response:
             """Of all databases, for a token that may see all."""
             if caller.databases:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from penstock.errors import PenstockError
-from penstock.serve.context import PROBLEMS, Context, Meant, Named, Served, ViewName
+from penstock.serve.context import PROBLEMS, Accept, Context, Meant, Named, Served, ViewName
 from penstock.serve.hosted import Hosted, Listener, Told
 from penstock.serve.problems import Refused, document, dumped
 from penstock.serve.view_routes import changes, changes_between, view_of
@@ -37,10 +37,19 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }  # fmt: skip
 _CHANGE = {"view": "totals", "since": 12, "epoch": 13, "result": [{"region": "eu", "total": "45.00", "__weight": 1}]}
 
-LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200, examples=["13-a1b2c3-7"])]
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID", max_length=200, description="The id of the last event that is known.",
+        examples=["13-a1b2c3-7"],
+    ),
+]  # fmt: skip
 
 
-@routes.get("/events/{database}", responses=_STREAM, summary="What happens in a warehouse, as it happens")
+@routes.get(
+    "/events/{database}", responses=_STREAM, response_class=StreamingResponse,
+    summary="What happens in a warehouse, as it happens",
+)  # fmt: skip
 async def events(request: Request, hosted: Named, served: Served, last_event_id: LastEventId = None) -> Response:
     """``refresh`` (one has begun), ``node`` (a piece of it is through), ``epoch`` (published, with counts),
     ``failure``, ``alert`` (raised or cleared). With Last-Event-ID, what came since then is sent first; of what is not
@@ -64,7 +73,7 @@ async def view_changes(
     until: Annotated[int | None, Query(ge=0, lt=2**31, description="An epoch; else the newest.", examples=[13])] = None,
     follow: Annotated[bool, Query(description="Go on with every epoch, as a stream of events.")] = False,
     limit: Annotated[int, Query(ge=1, le=10_000_000, description="Rows at most.")] = 10_000,
-    accept: Annotated[str | None, Header()] = None,
+    accept: Accept = None,
     last_event_id: LastEventId = None,
 ) -> Response:
     """Each row has a ``__weight``: how many copies of it came, or went (below zero). In a stream, the id of an event is

@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Body, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.errors import NotFoundError, nearest
 from penstock.observe.status import ViewStatus
-from penstock.serve.context import Admin, Meant, Refresher, Served, ViewName, answer, listed, shows
+from penstock.serve.context import (
+    Accept,
+    Admin,
+    Meant,
+    Refresher,
+    Served,
+    ViewName,
+    answer,
+    listed,
+    shows,
+    shows_rows,
+)
 from penstock.serve.hosted import Hosted
 from penstock.serve.parameters import without_values
 from penstock.serve.problems import Refused
@@ -162,7 +173,7 @@ def lineage(view: ViewName, hosted: Meant) -> Response:
     return answer({"result": listed(hosted.db, f"SHOW DEPENDENCIES FOR {quoted(name)}"), "columns": columns})
 
 
-@routes.get("/views/{view}/rows", responses=shows(_PAGE, "The rows."), summary="The rows of a view, page by page")
+@routes.get("/views/{view}/rows", responses=shows_rows(_PAGE, "The rows."), summary="The rows of a view, page by page")
 async def rows(
     view: ViewName,
     hosted: Meant,
@@ -172,7 +183,7 @@ async def rows(
     after: Annotated[
         str | None, Query(pattern=r"^\d{1,10}\.\d{1,15}$", description="next of the page before.", examples=["12.1000"])
     ] = None,
-    accept: Annotated[str | None, Header()] = None,
+    accept: Accept = None,
 ) -> Response:
     """All pages that begin with one are of its epoch, and in the order in which the rows are stored."""
     kind, begin = wanted(accept), 0
@@ -253,8 +264,11 @@ async def alter(view: ViewName, body: AlteredView, hosted: Meant, served: Served
     return answer(told(await served.gate.run(work, changes=True)))
 
 
+Cascade = Annotated[bool, Query(description="Drop the views that read it, too.")]
+
+
 @routes.delete("/views/{view}", responses=shows({"dropped": "totals"}), summary="Drop a view")
-async def drop(view: ViewName, hosted: Meant, served: Served, caller: Admin, cascade: bool = False) -> Response:
+async def drop(view: ViewName, hosted: Meant, served: Served, caller: Admin, cascade: Cascade = False) -> Response:
     """With ``cascade`` the views that read it go too."""
     await served.gate.run(lambda: hosted.db.drop_view(view_of(hosted, view).name, cascade=cascade), changes=True)
     return answer({"dropped": view})
@@ -271,9 +285,12 @@ async def refresh(body: Wanted, hosted: Meant, served: Served, caller: Refresher
     return answer(reported(await served.gate.run(work, changes=True)))
 
 
+GivenHow = Annotated[How | None, Body(examples=[{"full": False}])]
+
+
 @routes.post("/views/{view}/refresh", responses=shows(_REPORT), summary="Refresh a view and what it reads")
 async def refresh_one(
-    view: ViewName, hosted: Meant, served: Served, caller: Refresher, body: How | None = None
+    view: ViewName, hosted: Meant, served: Served, caller: Refresher, body: GivenHow = None
 ) -> Response:
     how = body or How()
     work = served.gate.run(
