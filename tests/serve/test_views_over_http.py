@@ -266,6 +266,8 @@ def test_several_warehouses_behind_a_proxy(copied: Callable[[], Path], serving: 
     server.url = server.url.removesuffix("/penstock")
     assert server.ask("GET", "/api/v1/databases").json["result"] == ["one", "two"]
     assert server.ask("GET", "/penstock/api/v1/databases").json["result"] == ["one", "two"], "the prefix may come along"
+    assert server.ask("GET", "/penstock/api/v1/openapi.json").json["servers"] == [{"url": "/penstock"}]
+    assert not any("Warning" in line for line in server.lines)
     assert server.ask("GET", "/api/v1/views").status == 400
     command = {"command": "ALTER MATERIALIZED VIEW copies REFRESH ON COMMIT"}
     assert server.ask("POST", "/api/v1/command/two", command).status == 200

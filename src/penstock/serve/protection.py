@@ -57,6 +57,7 @@ class Protection:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["root_path"] = self._options.root_path  # the path itself may have it or not
         headers, began = Headers(scope=scope), time.perf_counter()
         status = 500
         given = headers.get("x-request-id", "")
@@ -82,16 +83,21 @@ class Protection:
 
     async def _guarded(self, scope: Scope, headers: Headers, given: str, receive: Receive, send: Send) -> None:
         started = complete = False
+        bounded = _Bounded(receive, self._options.limits.body)
 
         async def noting(message: Message) -> None:
             nonlocal started, complete
+            if bounded.exceeded and not started:  # what whoever read it says is not what is wrong
+                return
             started = True
             complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
             await self._check(scope, headers, given)
-            await self._app(scope, _Bounded(receive, self._options.limits.body), noting)
+            await self._app(scope, bounded, noting)
+            if bounded.exceeded and not started:
+                raise too_large(self._options.limits.body)
         except Exception as problem:
             if status_of(problem) >= 500:
                 _log.exception("%s %s failed", scope["method"], scope["path"])
@@ -183,11 +189,15 @@ class _Bounded:
     def __init__(self, receive: Receive, most: int):
         self._receive, self._most, self._had = receive, most, 0
 
+    @property
+    def exceeded(self) -> bool:
+        return self._had > self._most
+
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._had += len(message.get("body", b""))
-            if self._had > self._most:
+            if self.exceeded:
                 raise too_large(self._most)
         return message
 
