@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-unit test-studio test-long test-connect test-tpch test-fuzz test-api test-soak test-faults test-versions docs lint demo bench java browser clean
+.PHONY: help install test test-unit test-studio test-long test-connect test-tpch test-fuzz test-api test-soak test-load test-faults test-versions docs lint demo studio bench java browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 test-soak: java install ## kill and stop processes at work for MINUTES=60 minutes, and see that nothing is lost or wrong
 	$(BIN)/python tests/soak/soak.py --minutes $(or $(MINUTES),10)
 
+test-load: java install ## ask a server with fifty readers and five writers for MINUTES=5 minutes, and check each answer
+	$(BIN)/python tests/load/load.py --minutes $(or $(MINUTES),5)
+
 test-versions: java ## run telling tests with every version of Spark and Delta Lake that is let in
 	.ci/test-versions "$(PYTHON)" $(PAIRS)
 
@@ -82,6 +85,9 @@ lint: install ## check style, types and the direction of imports
 
 demo: java install ## watch views being kept fresh
 	@$(BIN)/penstock demo
+
+studio: java install ## open a shop of twenty views in the Studio, with customers who go on buying
+	@$(BIN)/penstock demo studio --port $(or $(PORT),8080)
 
 bench: java install ## measure against other ways (hours; SCALE=0.01 is small, WORKLOADS="cascade nothing" are some)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'

@@ -137,7 +137,7 @@ class Answering:
         if isinstance(statement, s.Query):
             from penstock.engine.writing_out import in_query
 
-            text = in_query(self.at.catalog.world(), text)
+            text = in_query(self.at.watched.world(), text)
             return read(text, self._seen, self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
         if (
             isinstance(statement, s.TableStatement)

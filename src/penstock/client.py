@@ -61,6 +61,18 @@ class Client:
     def schema(self) -> dict[str, Any]:
         return self._ask("GET", f"schema/{quote(self._name(), '')}")
 
+    def databases(self) -> list[str]:
+        """Those that the token may see."""
+        return self._ask("GET", "databases")["result"]
+
+    def view(self, name: str) -> dict[str, Any]:
+        """One view: how it stands, its query and its columns."""
+        return self._ask("GET", f"views/{quote(name, '')}")
+
+    def lineage(self, name: str) -> dict[str, Any]:
+        """What a view reads and what reads it (``result``), and where its ``columns`` come from."""
+        return self._ask("GET", f"views/{quote(name, '')}/lineage")
+
     def explain(self, name: str) -> dict[str, Any]:
         return self._ask("GET", f"views/{quote(name, '')}/explain")
 
@@ -129,6 +141,27 @@ class Client:
     def resume(self, name: str) -> dict[str, Any]:
         return self._ask("POST", f"views/{quote(name, '')}/resume")
 
+    def checkpoint(self, name: str) -> int:
+        """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
+        return self._ask("POST", "checkpoints", {"name": name})["epoch"]
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        return self._ask("GET", "checkpoints")["result"]
+
+    def restore(self, name: str) -> int:
+        """Bring all views back to a checkpoint, in one step; gives the epoch that this is."""
+        return self._ask("POST", f"checkpoints/{quote(name, '')}/restore")["epoch"]
+
+    def drop_checkpoint(self, name: str) -> None:
+        self._ask("DELETE", f"checkpoints/{quote(name, '')}")
+
+    def settings(self) -> dict[str, str]:
+        return self._ask("GET", "settings")
+
+    def set(self, name: str, value: str) -> None:
+        """Change a setting of the warehouse."""
+        self._ask("PUT", f"settings/{quote(name, '')}", {"value": value})
+
     # -- the wire -----------------------------------------------------------------------------------------------------
 
     def _name(self) -> str:
@@ -154,7 +187,7 @@ class Client:
                     raise errors.PenstockError(f"the server {self._url} cannot be reached: {problem}") from None
 
     def _request(self, method: str, path: str, body: Any, query: Mapping[str, Any]) -> Request:
-        named = {"database": self._database, **query} if path.split("/")[0] in _ALL_BUT_NAMED else query
+        named = {"database": self._database, **query} if path.split("/")[0] not in _IN_PATH else query
         given = urlencode({name: value for name, value in named.items() if value is not None})
         request = Request(f"{self._url}/api/v1/{path}" + (f"?{given}" if given else ""), method=method)
         request.add_header("X-Request-Id", uuid.uuid4().hex)
@@ -184,8 +217,8 @@ class Client:
             time.sleep(1)  # cut off: it goes on behind the last event
 
 
-_ALL_BUT_NAMED = ("views", "refresh", "history", "alerts", "epochs", "graph", "read")
-"""Routes that take the database beside their path."""
+_IN_PATH = ("query", "command", "schema", "events", "databases")
+"""Routes that take the database in their path, or none."""
 
 
 def _events(lines: Any) -> Iterator[dict[str, Any]]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
     from penstock.engine.stored import Stored
+    from penstock.observe.column_lineage import ColumnOrigin
     from penstock.observe.news import Follower
     from penstock.observe.verify import Verification
     from penstock.running import Runner
@@ -251,6 +252,16 @@ class Database:
         """Tables and views and who reads whom; ``print`` it."""
         self._at.check_open()
         return view_graph(self._catalog)
+
+    def column_lineage(self, name: str) -> dict[str, list[ColumnOrigin] | None]:
+        """For each column of a view, where its values come from; None where its query has no plan."""
+        from penstock.observe.column_lineage import columns_of
+
+        self._at.check_open()
+        world = self._catalog.world()
+        view = world.views[world.view_key(name)]
+        known = columns_of(world, view)
+        return {column: None if known is None else known[column] for column, _, _ in view.columns}
 
     def explain(self, name: str) -> Explanation:
         """How a view is maintained, or would be: takes a name or CREATE MATERIALIZED VIEW ..; ``print`` the answer."""

@@ -47,6 +47,10 @@ class Server:
         assert greeting, self.lines
         self.url = greeting.split(" on ")[1].split(";")[0]
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def _read(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:

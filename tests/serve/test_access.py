@@ -125,6 +125,18 @@ def test_tokens_are_for_databases_expire_and_are_revoked(guarded: Guarded) -> No
     state.close()
 
 
+def test_a_stream_ends_with_its_token(guarded: Guarded) -> None:
+    state = State(str(guarded.shop / FILE))
+    token = state.create("listening", Role.READ)[1]
+    with guarded.server.open("GET", "/api/v1/events/shop", token=token) as stream:
+        assert stream.readline() == b"retry: 2000\n"
+        state.revoke("listening")
+        guarded.server.sql("INSERT INTO orders VALUES (50, 'us', 1)", token=guarded.tokens["admin"])
+        guarded.server.ask("POST", "/api/v1/refresh", {}, guarded.tokens["refresh"])
+        assert stream.read() == b"\n", "nothing of what happened then was told"
+    state.close()
+
+
 def test_jobs_are_their_owners(guarded: Guarded) -> None:
     tokens = guarded.tokens
     job = guarded.server.sql("SELECT id FROM orders", token=tokens["read"], awaitResponse=False).json["href"]

@@ -99,6 +99,15 @@ def test_requests_that_cannot_be_read(server: Server) -> None:
     assert server.sql("SELECT 1", language="cypher").status == 422
     assert server.ask("POST", "/api/v1/query/elsewhere", {"command": "SELECT 1"}).status == 404
     assert server.ask("POST", "/api/v1/query/shop", b"x" * 2_000_000).status == 413
+    connection = server.connection()
+    connection.request("POST", "/api/v1/query/shop", iter([b"x" * 100_000] * 20), {"Content-Type": "application/json"})
+    assert connection.getresponse().status == 413, "its length is not told before"
+    unsaid = server.ask("POST", "/api/v1/query/shop", b'{"command": "SELECT 1"}')
+    assert (unsaid.status, unsaid.json["help"]) == (415, "Send it with Content-Type: application/json.")
+    broken = server.ask("POST", "/api/v1/query/shop", b'{"command": ', Content_Type="application/json")
+    assert broken.json["detail"].startswith("the body is no JSON: ")
+    assert "is not possible here" in server.ask("PUT", "/api/v1/health").json["detail"]
+    assert "nothing at /api/v1/nothing" in server.ask("GET", "/api/v1/nothing").json["detail"]
     assert server.ask("GET", "/api/v1/query/shop").status in (404, 405)
     lone = rb'{"command": "SELECT * FROM orders WHERE region = ?", "params": ["\ud800"]}'
     assert server.ask("POST", "/api/v1/query/shop", lone, Content_Type="application/json").status in (400, 422)

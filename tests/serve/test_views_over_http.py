@@ -46,8 +46,13 @@ def test_views_are_looked_at_and_kept_fresh(copied: Callable[[], Path], serving:
     assert [column["name"] for column in told["columns"]] == ["region", "total"]
     assert ask("GET", "/api/v1/views/none").status == 404
     assert "maintained incrementally" in ask("GET", "/api/v1/views/totals/explain").json["text"]
-    lineage = ask("GET", "/api/v1/views/large/lineage").json["result"]
-    assert {(each["other"], each["direct"]) for each in lineage} == {("totals", True), ("orders", False)}
+    lineage = ask("GET", "/api/v1/views/large/lineage").json
+    assert {(each["other"], each["direct"]) for each in lineage["result"]} == {("totals", True), ("orders", False)}
+    assert [each["column"] for each in lineage["columns"]] == ["region", "total"]
+    assert lineage["columns"][1]["from"] == [
+        {"name": "totals", "column": "total", "kind": "view", "change": "IDENTITY", "direct": True},
+        {"name": "orders", "column": "amount", "kind": "table", "change": "AGGREGATION", "direct": False},
+    ]
     graph = ask("GET", "/api/v1/graph").json
     assert ["orders", "totals"] in graph["edges"]
     told = {node["name"]: (node["kind"], node.get("refresh"), node.get("last_action")) for node in graph["nodes"]}
@@ -203,11 +208,35 @@ def test_the_client_does_what_a_database_does(copied: Callable[[], Path], servin
     assert [row["id"] for row in next(following)["result"]] == [4]
     with pytest.raises(penstock.NotFoundError, match="Did you mean 'totals'"):
         client.sql("SELECT * FROM total")
-    with pytest.raises(penstock.PenstockError, match="takes a token"):
+    with pytest.raises(penstock.PenstockError, match="the token is not known"):
         penstock.Client(server.url, "wrong").status()
+    assert client.databases() == ["shop"]
+    assert client.view("Totals")["query"].startswith("SELECT region")
+    assert client.lineage("large")["columns"][0]["from"][0]["name"] == "totals"
+    assert ["orders", "totals"] in client.graph()["edges"]
+    assert client.schema()["database"] == "shop"
+    assert client.history("large", limit=1)[0]["view"] == "large"
+    client.set("retention", "3 days")
+    assert client.settings()["retention"] == "3 days"
+    marked = client.checkpoint("before")
+    assert [each["name"] for each in client.checkpoints()] == ["before"]
+    client.sql("INSERT INTO orders VALUES (9, 'us', 1)")
+    client.refresh()
+    assert sum(row["__weight"] for row in client.changes("copies", marked)) == 1
+    assert client.restore("before") == client.epochs(1)[0]["epoch"] > marked
+    assert sorted(row["id"] for row in client.rows("copies")) == [1, 2, 3, 4]
+    assert sorted(row["id"] for row in client.rows("copies", epoch=marked + 1)) == [1, 2, 3, 4, 9]
+    client.drop_checkpoint("before")
+    assert client.alerts() == client.checkpoints() == []
+    created = client.create_view("counts", "SELECT COUNT(*) AS n FROM orders", initialize=False)
+    assert created["view"] == "counts"
+    assert client.alter_view("counts", policy="FULL", target_lag="1 hour")["policy"] == "FULL"
     assert client.suspend("large")["state"] == "SUSPENDED"
     assert client.explain("large")["view"] == "large"
-    client.drop_view("large")
+    assert client.resume("large")["state"] == "ACTIVE"
+    client.drop_view("totals", cascade=True)
+    with pytest.raises(penstock.NotFoundError):
+        client.view("large")
     assert server.stop() == 0
     with pytest.raises(penstock.PenstockError, match="cannot be reached"):
         client.status()
@@ -245,6 +274,8 @@ def test_several_warehouses_behind_a_proxy(copied: Callable[[], Path], serving: 
     server.url = server.url.removesuffix("/penstock")
     assert server.ask("GET", "/api/v1/databases").json["result"] == ["one", "two"]
     assert server.ask("GET", "/penstock/api/v1/databases").json["result"] == ["one", "two"], "the prefix may come along"
+    assert server.ask("GET", "/penstock/api/v1/openapi.json").json["servers"] == [{"url": "/penstock"}]
+    assert not any("Warning" in line for line in server.lines)
     assert server.ask("GET", "/api/v1/views").status == 400
     command = {"command": "ALTER MATERIALIZED VIEW copies REFRESH ON COMMIT"}
     assert server.ask("POST", "/api/v1/command/two", command).status == 200

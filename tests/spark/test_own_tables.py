@@ -68,6 +68,33 @@ def test_columns_and_alerts(shop: penstock.Database) -> None:
     assert shop.table("penstock.alerts").count() == 0
 
 
+def test_columns_come_from_columns(shop: penstock.Database) -> None:
+    shop.create_view("renamed", "SELECT upper(Region), total * 2, 7 FROM totals", columns=["r", "twice", "seven"])
+    shop.create_view("mixed", "SELECT r.twice + o.amount AS sum, o.id FROM renamed r JOIN orders o ON r.r = o.region")
+    shop.create_view("unplanned", "SELECT region AS r, MODE(amount) AS m FROM orders GROUP BY region")
+    shop.create_view("behind", "SELECT r, m + 1 AS m FROM unplanned")
+    found = shop.read_here("SELECT * FROM penstock.column_lineage")
+    assert found is not None
+    told = [tuple(row.values()) for row in found.rows.table.to_pylist()]
+    assert [row for row in told if row[0] == "best"] == [
+        ("best", "most", "totals", "total", "view", "AGGREGATION", True),
+        ("best", "most", "orders", "amount", "table", "AGGREGATION", False),
+    ]
+    assert [row for row in told if row[0] in ("mixed", "unplanned", "behind")] == [
+        ("mixed", "sum", "orders", "amount", "table", "TRANSFORMATION", True),
+        ("mixed", "sum", "renamed", "twice", "view", "TRANSFORMATION", True),
+        ("mixed", "id", "orders", "id", "table", "IDENTITY", True),
+        ("behind", "r", "unplanned", "r", "view", "IDENTITY", True),
+        ("behind", "m", "unplanned", "m", "view", "TRANSFORMATION", True),
+    ], "of a query without a plan nothing is known"
+    assert shop.column_lineage("unplanned") == {"r": None, "m": None}
+    renamed = shop.column_lineage("RENAMED")
+    assert [(one.name, one.column, one.change) for one in renamed["r"] or ()] == [
+        ("totals", "region", "TRANSFORMATION"), ("orders", "region", "TRANSFORMATION"),
+    ]  # fmt: skip
+    assert renamed["seven"] == []
+
+
 def test_they_can_be_joined_with_tables_and_each_other(shop: penstock.Database) -> None:
     found = shop.sql(
         "WITH views AS (SELECT 1 AS one) SELECT v.name, COUNT(*) FROM penstock.views v JOIN penstock.history h "
@@ -104,8 +131,8 @@ def test_few_rows_in_an_order_need_no_spark(shop: penstock.Database) -> None:
     ):
         found = shop.read_here(query)
         assert found is not None, query
-        expected = [tuple(row) for row in shop.sql(query).collect()]
-        assert [tuple(row.values()) for row in found.rows.table.to_pylist()] == expected, query
+        there = [tuple(row) for row in shop.sql(query).collect()]
+        assert [tuple(row.values()) for row in found.rows.table.to_pylist()] == there, query
     for query, count in {"SELECT id FROM orders LIMIT 2": 2, "SELECT id FROM orders LIMIT 9 OFFSET 5": 2}.items():
         found = shop.read_here(query)
         assert found is not None, query

@@ -22,7 +22,8 @@ from penstock.bench import bars
 from penstock.cli import trades
 from penstock.cli.candles import Bar, draw
 from penstock.cli.demo_models import POSTS, ModelsDemo
-from penstock.cli.output import out, print_table
+from penstock.cli.demo_studio import PORT, serve_studio
+from penstock.cli.output import out, print_table, say_hint
 from penstock.cli.refresh import report_table
 from penstock.cli.warehouse import Place, opened
 from penstock.errors import InternalError, WarehouseError
@@ -44,24 +45,28 @@ After each batch two things are timed; both ran once before, to warm up.
 
 
 def demo(
-    what: Annotated[str, typer.Argument(metavar="[bars|read-models]", help="What to show.")] = "bars",
+    what: Annotated[str, typer.Argument(metavar="[bars|read-models|studio]", help="What to show.")] = "bars",
     rows: Annotated[int, typer.Option("--rows", metavar="N", min=1_000, help="Trades to begin with.")] = 300_000,
     batches: Annotated[int, typer.Option("--batches", metavar="N", min=1, help="Batches of new trades.")] = 5,
     keep: Annotated[
         str | None, typer.Option("--keep", metavar="PATH", help="Make the warehouse here and keep it.")
     ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where the Studio is; 0 takes any that is free.")] = PORT,
 ) -> None:
     """Watch views over views being kept fresh.
 
-    Bars of trades, or documents made of documents (read-models).
+    Bars of trades; documents made of documents (read-models); or a shop that is open, in the Studio, until Ctrl-C.
     """
-    if what not in ("bars", "read-models"):
-        raise WarehouseError(f"there is no demo {what!r}. Choose bars or read-models.")
+    if what not in ("bars", "read-models", "studio"):
+        raise WarehouseError(f"there is no demo {what!r}. Choose bars, read-models or studio.")
     if keep is not None and Place(keep).exists:
         raise WarehouseError(f"there is a warehouse at {keep!r} already. Choose another place for --keep.")
     with ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-demo-", ignore_cleanup_errors=True))
         place = Place(keep or os.path.join(scratch, "warehouse"))
+        if what == "studio":
+            serve_studio(place.directory, port)
+            return
         database, progress = stack.enter_context(opened(place, create=True, announce=keep is not None))
         if what == "read-models":
             ModelsDemo(database, progress).run(min(rows, POSTS))
@@ -70,6 +75,7 @@ def demo(
     if keep is not None:
         shown = "tv_feed" if what == "read-models" else "bars_1m"
         out().print(f"\nLook around: penstock -w {keep} status, graph, history, explain {shown}, or sql.")
+    say_hint("\nTo look at a live shop in the browser: make studio (penstock demo studio).")
 
 
 @dataclass

@@ -18,6 +18,7 @@ from penstock.sql.intervals import microseconds
 
 if TYPE_CHECKING:
     from penstock.serve.options import Place
+    from penstock.serve.roles import Role
     from penstock.serve.state import State
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}", re.ASCII)
@@ -48,6 +49,25 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8080,
     schedule: Annotated[bool, typer.Option("--schedule", help="Also keep views fresh, as penstock run does.")] = False,
     state: StateOption = None,
+    oidc: Annotated[
+        str | None, typer.Option(metavar="URL", help="An OpenID Connect issuer whose tokens are accepted, too.")
+    ] = None,
+    oidc_audience: Annotated[
+        str, typer.Option(metavar="NAME", help="For whom its tokens must be made (aud): often a client id.")
+    ] = "penstock",
+    oidc_role_claim: Annotated[
+        str, typer.Option(metavar="CLAIM", help="The claim with the role, such as realm_access.roles.")
+    ] = "roles",
+    oidc_role: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VALUE=ROLE", help="What a value of it is worth (default: read, refresh, admin)."),
+    ] = None,
+    oidc_database_claim: Annotated[
+        str | None, typer.Option(metavar="CLAIM", help="The claim with the databases (default: all databases).")
+    ] = None,
+    oidc_name_claim: Annotated[
+        str, typer.Option(metavar="CLAIM", help="The claim by which the audit log calls somebody.")
+    ] = "sub",
     root_path: Annotated[str, typer.Option(metavar="PATH", help="The path under which a proxy shows the server.")] = "",
     proxy: Annotated[str, typer.Option(metavar="ADDRESS", help="A proxy whose X-Forwarded headers are believed.")] = "",
     allow_origin: Annotated[
@@ -67,16 +87,23 @@ def serve(
     """
     without_pandas()
     try:
-        from penstock.serve.options import Limits, Options
+        from penstock.serve.options import Limits, Oidc, Options
         from penstock.serve.process import serve as run
     except ModuleNotFoundError as problem:
         raise NotSupportedError(
             f"the server needs the Python module {problem.name!r}. Run pip install 'penstock-spark[serve]'."
         ) from None
     places = _places(context, warehouses or [], catalogs or [])
+    roles = _roles(oidc_role or [])
+    if roles and oidc is None:
+        raise DefinitionError("--oidc-role says what an issuer's tokens are worth: name the issuer with --oidc.")
+    issuer = None if oidc is None else Oidc(
+        issuer=oidc, audience=oidc_audience, role_claim=oidc_role_claim, database_claim=oidc_database_claim,
+        name_claim=oidc_name_claim, **({"roles": roles} if roles else {}),
+    )  # fmt: skip
     options = Options(
         places=places, host=host, port=port, schedule=schedule, state=_state_of(state, places[0].path),
-        root_path=root_path.rstrip("/"), proxies=proxy, origins=tuple(allow_origin or ()),
+        oidc=issuer, root_path=root_path.rstrip("/"), proxies=proxy, origins=tuple(allow_origin or ()),
         certificate=tls_certificate, key=tls_key, audit=audit, limits=Limits(rate=rate, running=concurrency),
     )  # fmt: skip
     run(options, say_hint)
@@ -102,6 +129,19 @@ def _places(context: typer.Context, warehouses: list[str], catalogs: list[str]) 
     if urls:
         raise DefinitionError(f"--catalog names no warehouse: write --catalog {next(iter(found))}=URL.")
     return tuple(found.values())
+
+
+def _roles(given: list[str]) -> dict[str, Role]:
+    """What values of a claim are worth."""
+    from penstock.serve.roles import Role
+
+    found = {}
+    for text in given:
+        value, _, word = text.rpartition("=")
+        if not value or word.lower() not in [one.word for one in Role]:
+            raise DefinitionError(f"--oidc-role {text!r} is not VALUE=ROLE with the role read, refresh or admin.")
+        found[value] = Role.of(word)
+    return found
 
 
 def _named(text: str, unnamed: str | None) -> tuple[str | None, str]:

@@ -18,6 +18,7 @@ from penstock.engine.claims import claim
 from penstock.engine.committing import Committing, Write, disk_errors
 from penstock.engine.event_time import check_column
 from penstock.engine.immediate import immediate_readers
+from penstock.engine.line import Line
 from penstock.engine.reading import Pins, Reading, reading
 from penstock.engine.relations import TempViews, newest, read_keys, run_query
 from penstock.engine.report import Report
@@ -63,6 +64,8 @@ _ON_ROWS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _ON_ALL_ROWS = (*_ON_ROWS, "TRUNCATE")
 _TRIES, _TRIES_OF_SPARK = 100, 3
 """How often a statement is computed again because another writer was first."""
+_LONGEST_IN_LINE = 30.0
+"""Seconds that a statement waits for those of this process that came before it."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class SourceTables:
         warehouse: str,
     ):
         """``leave_unused``: leaves the tables of views that are gone to be deleted."""
+        self._line = Line()
         self._committing = committing
         self._refresh = refresh
         self._warehouse = warehouse
@@ -269,6 +273,12 @@ class SourceTables:
         """
         if statement.verb not in _ON_ROWS:
             raise NotHere(f"{statement.verb} is Spark's")
+        if within is not None:
+            return self._written_here(statement, within)
+        with self._line.behind_others(statement.target.lower(), _LONGEST_IN_LINE):
+            return self._written_here(statement, None)
+
+    def _written_here(self, statement: TableStatement, within: Transaction | None) -> Written:
         for _ in range(_TRIES):
             seen = self._now() if within is None else within.reading()
             table = seen.world.tables.get(statement.target.lower())

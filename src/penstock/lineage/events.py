@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
@@ -25,11 +24,9 @@ from openlineage.client.facet_v2 import (
 
 from penstock.catalog import ViewRecord, World
 from penstock.engine.events import Began, Ended
-from penstock.engine.planning import emitted_by
 from penstock.engine.report import ViewReport
-from penstock.plan import Unsupported, build
-from penstock.plan.lineage import Change, Lineage, lineage
-from penstock.sql.query import parse_query
+from penstock.observe.column_lineage import lineage_of
+from penstock.plan.lineage import Change, Lineage
 from penstock.vocabulary import Status
 
 _PRODUCER = "urn:penstock-spark"
@@ -125,7 +122,7 @@ def _output(world: World, view: ViewRecord, versions: Mapping[str, int], report:
         for place, (name, kind, comment) in enumerate(view.columns, 1)
     ]
     facets["schema"] = schema_dataset.SchemaDatasetFacet(columns, producer=_PRODUCER)
-    found = _lineage(world, view)
+    found = lineage_of(world, view)
     if found is not None:
         facets["columnLineage"] = _columns(world, view, found)
     written: dict[str, OutputDatasetFacet] = {}
@@ -134,20 +131,6 @@ def _output(world: World, view: ViewRecord, versions: Mapping[str, int], report:
             rowCount=report.rows_inserted, size=report.bytes_written, producer=_PRODUCER
         )
     return OutputDataset(*_named(world.nodes[view.key].path), facets=facets, outputFacets=written)
-
-
-def _lineage(world: World, view: ViewRecord) -> Lineage | None:
-    """None of a query that has no plan, such as one that is always recomputed."""
-    schemas = world.nodes[view.key].details.schemas
-    return _of_query(emitted_by(view), tuple((name, tuple(columns)) for name, columns in sorted(schemas.items())))
-
-
-@lru_cache(maxsize=1000)
-def _of_query(query: str, schemas: tuple[tuple[str, tuple[str, ...]], ...]) -> Lineage | None:
-    try:
-        return lineage(build(parse_query(query), dict(schemas)))
-    except Unsupported:
-        return None
 
 
 def _columns(world: World, view: ViewRecord, found: Lineage) -> column_lineage_dataset.ColumnLineageDatasetFacet:

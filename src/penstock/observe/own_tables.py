@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from penstock.catalog import Catalog, World
 from penstock.errors import NotFoundError, PenstockError, nearest
-from penstock.observe import listings, models
+from penstock.observe import column_lineage, listings, models
 from penstock.observe.alerting import current_alerts
 from penstock.observe.epochs import epochs, in_phases, in_words, listed
 from penstock.observe.listings import Listing
@@ -121,6 +121,7 @@ TABLES: Mapping[str, Callable[[Catalog], Listing]] = {
     "dependencies": _dependencies,
     "alerts": _alerts,
     "columns": _columns,
+    "column_lineage": lambda catalog: column_lineage.listing(catalog.world()),
     "plain_views": lambda catalog: models.plain_views(catalog.world()),
     "read_models": lambda catalog: models.read_models(catalog.world()),
     "document_parts": lambda catalog: models.document_parts(catalog.world()),

@@ -5,12 +5,17 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fastapi import Request
 
+from penstock.serve.options import Options
 from penstock.serve.problems import Refused
 from penstock.serve.roles import Role
 from penstock.serve.state import State
+
+if TYPE_CHECKING:
+    from penstock.serve.oidc import SignIn
 
 PUBLIC = ("/api/v1/health", "/api/v1/ready", "/api/v1/openapi.json")
 """What is told to everybody; and the files of the page, which are the same everywhere."""
@@ -31,13 +36,52 @@ LOCAL = Caller("local", Role.ADMIN)
 """Whoever is on this machine, as long as no token was ever made."""
 
 
-def caller_of(headers: Mapping[str, str], state: State, loopback: bool) -> Caller | None:
-    """Who sent a request; None if nobody who is known."""
-    if loopback and not state.has_tokens:
-        return LOCAL
-    scheme, _, text = headers.get("authorization", "").partition(" ")
-    token = state.token(text.strip()) if scheme.lower() == "bearer" else None
-    return None if token is None else Caller(token.name, token.role, token.databases)
+def unknown(why: str) -> Refused:
+    """What is answered to who brings a token that is not believed, or none."""
+    said = f'Bearer error="invalid_token", error_description="{why.translate(_UNQUOTED)}"'
+    return Refused(
+        401, f"{why}.", help="Send Authorization: Bearer TOKEN; penstock token create makes one.",
+        headers={"WWW-Authenticate": said},
+    )  # fmt: skip
+
+
+_UNQUOTED = {ord('"'): "'", ord("\\"): "/"}
+NOBODY = Refused(
+    401, "this takes a token.", help="Send Authorization: Bearer TOKEN; penstock token create makes one.",
+    headers={"WWW-Authenticate": "Bearer"},
+)  # fmt: skip
+
+
+class Door:
+    """Finds out who sent a request."""
+
+    def __init__(self, options: Options, state: State):
+        self._options, self._state = options, state
+        self._sign_in: SignIn | None = None
+        if options.oidc is not None:
+            from penstock.serve.oidc import SignIn
+
+            self._sign_in = SignIn(options.oidc)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody on this machine may do everything."""
+        return self._options.loopback and self._sign_in is None and not self._state.has_tokens
+
+    async def caller(self, headers: Mapping[str, str]) -> Caller:
+        """Who it is; raises ``Refused`` if it is nobody who is known."""
+        if self.is_open:
+            return LOCAL
+        scheme, _, text = headers.get("authorization", "").partition(" ")
+        text = text.strip()
+        if scheme.lower() != "bearer" or not text:
+            raise NOBODY
+        if self._sign_in is not None and text.count(".") == 2:  # a JWT; Penstock's own have no dot
+            return await self._sign_in.caller(text)
+        token = self._state.token(text)
+        if token is None:
+            raise unknown("the token is not known, has expired or was revoked")
+        return Caller(token.name, token.role, token.databases)
 
 
 def is_local_name(host: str) -> bool:
@@ -62,10 +106,7 @@ class Needs:
     def __call__(self, request: Request) -> Caller:
         caller: Caller | None = request.state.caller
         if caller is None:
-            raise Refused(
-                401, "this takes a token.", help="Send Authorization: Bearer TOKEN; penstock token create makes one.",
-                headers={"WWW-Authenticate": "Bearer"},
-            )  # fmt: skip
+            raise request.state.refused
         if caller.role < self.role:
             raise Refused(
                 403, f"this takes the role {self.role.word}, and {caller.name!r} has the role {caller.role.word}.",

@@ -34,6 +34,15 @@ _log = logging.getLogger("penstock.serve")
 PAGE = Path(__file__).with_name("page")
 
 
+_METRICS: dict[int | str, dict[str, Any]] = {
+    **PROBLEMS,
+    200: {
+        "description": "The metrics.",
+        "content": {"text/plain": {"example": 'penstock_view_lag_seconds{database="shop",view="totals"} 4.2\n'}},
+    },
+}
+
+
 class Files(StaticFiles):
     """The page. A browser keeps its files, and asks each time whether they are still these."""
 
@@ -59,7 +68,7 @@ class Application:
         )
         registry.register(StateCollector(self._scraped, self._work))
         self.api = FastAPI(
-            title="Penstock", version=__version__, root_path=options.root_path, docs_url=None, redoc_url=None,
+            title="Penstock", version=__version__, docs_url=None, redoc_url=None,
             openapi_url="/api/v1/openapi.json",
             description="SQL over HTTP, views and their freshness, events and metrics. See docs/server.md.",
         )  # fmt: skip
@@ -94,7 +103,13 @@ class Application:
         }  # fmt: skip
 
     def _add_metrics(self, registry: CollectorRegistry) -> None:
-        @self.api.get("/metrics", responses=PROBLEMS, tags=["Warehouse"], summary="Metrics for Prometheus")
+        @self.api.get(
+            "/metrics",
+            responses=_METRICS,
+            response_class=Response,
+            tags=["Warehouse"],
+            summary="Metrics for Prometheus",
+        )
         def metrics(caller: Reader) -> Response:
             """Of all databases, for a token that may see all."""
             if caller.databases:
@@ -114,13 +129,20 @@ def _told(api: FastAPI) -> None:
     async def http(request: Request, raised: Exception) -> Response:
         assert isinstance(raised, HTTPException)
         help = "GET /api/v1/openapi.json lists what there is."
-        told = of_status(raised.status_code, str(raised.detail), help, type(raised).__name__)
+        detail = {
+            404: f"there is nothing at {request.url.path[:200]}.", 405: f"{request.method} is not possible here."
+        }.get(raised.status_code, str(raised.detail))  # fmt: skip
+        told = of_status(raised.status_code, detail, help, type(raised).__name__)
         return answer(told, raised.status_code, dict(raised.headers or {}))
 
     async def invalid(request: Request, raised: Exception) -> Response:
         assert isinstance(raised, RequestValidationError)
+        kind = type(raised).__name__
+        if any(error["loc"] == ("body",) for error in raised.errors()) and not _is_json(request):
+            help = "Send it with Content-Type: application/json."
+            return answer(of_status(415, "the body is not said to be JSON.", help, kind), 415)
         told = "; ".join(_place(error) for error in raised.errors()[:5])
-        return answer(of_status(422, told, "GET /api/v1/openapi.json says what it takes.", type(raised).__name__), 422)
+        return answer(of_status(422, told, "GET /api/v1/openapi.json says what it takes.", kind), 422)
 
     for kind in (PenstockError, RecursionError, Exception):
         api.add_exception_handler(kind, problem)
@@ -128,8 +150,16 @@ def _told(api: FastAPI) -> None:
     api.add_exception_handler(RequestValidationError, invalid)
 
 
+def _is_json(request: Request) -> bool:
+    """Whether a body, if there is one, is said to be JSON."""
+    kind = request.headers.get("content-type")
+    return (kind is None and request.headers.get("content-length", "0") == "0") or "json" in (kind or "")
+
+
 def _place(error: Any) -> str:
     """What is wrong where, without the value, which may be long or secret."""
+    if error.get("type") == "json_invalid":
+        return f"the body is no JSON: {error['ctx']['error']} at character {error['loc'][-1]}"
     return f"{'.'.join(str(part) for part in error.get('loc', ())[1:]) or 'body'}: {error.get('msg', 'invalid')}"
 
 

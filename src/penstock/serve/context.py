@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from penstock.database import Database
@@ -128,6 +129,35 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         "help": {"type": "string", "description": "What to do next."},
     },
 }  # fmt: skip
+
+
+Accept = Annotated[
+    str | None,
+    Header(
+        description="The format of the rows: application/json, application/x-ndjson, text/csv or "
+        "application/vnd.apache.arrow.stream.",
+        examples=["application/json"],
+    ),
+]
+CheckpointName = Annotated[
+    str, Path(max_length=255, description="The name of a checkpoint.", examples=["before_import"])
+]
+
+
+def shows_rows(example: Any, description: str) -> dict[int | str, dict[str, Any]]:
+    """The same of a route whose rows come in several formats."""
+    shown = shows(example, description)
+    rows = example["result"]
+    lines, names = "".join(f"{json.dumps(row)}\n" for row in rows), ",".join(rows[0])
+    values = "".join(",".join(str(value) for value in row.values()) + "\n" for row in rows)
+    shown[200]["content"] |= {
+        "application/x-ndjson": {"schema": {"type": "string"}, "example": lines},
+        "text/csv": {"schema": {"type": "string"}, "example": f"{names}\n{values}"},
+        "application/vnd.apache.arrow.stream": {
+            "schema": {"type": "string", "format": "binary"}, "example": "a stream of Arrow's IPC format"
+        },
+    }  # fmt: skip
+    return shown
 
 
 def shows(example: Any, description: str = "Done.", status: int = 200) -> dict[int | str, dict[str, Any]]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import anyio.to_thread
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from penstock.errors import PenstockError
-from penstock.serve.context import PROBLEMS, Context, Meant, Named, Served, ViewName
+from penstock.serve.context import PROBLEMS, Accept, Context, Meant, Named, Served, ViewName
 from penstock.serve.hosted import Hosted, Listener, Told
 from penstock.serve.problems import Refused, document, dumped
 from penstock.serve.view_routes import changes, changes_between, view_of
@@ -36,15 +37,24 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }  # fmt: skip
 _CHANGE = {"view": "totals", "since": 12, "epoch": 13, "result": [{"region": "eu", "total": "45.00", "__weight": 1}]}
 
-LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200, examples=["13-a1b2c3-7"])]
+LastEventId = Annotated[
+    str | None,
+    Header(
+        alias="Last-Event-ID", max_length=200, description="The id of the last event that is known.",
+        examples=["13-a1b2c3-7"],
+    ),
+]  # fmt: skip
 
 
-@routes.get("/events/{database}", responses=_STREAM, summary="What happens in a warehouse, as it happens")
-async def events(hosted: Named, served: Served, last_event_id: LastEventId = None) -> Response:
+@routes.get(
+    "/events/{database}", responses=_STREAM, response_class=StreamingResponse,
+    summary="What happens in a warehouse, as it happens",
+)  # fmt: skip
+async def events(request: Request, hosted: Named, served: Served, last_event_id: LastEventId = None) -> Response:
     """``refresh`` (one has begun), ``node`` (a piece of it is through), ``epoch`` (published, with counts),
     ``failure``, ``alert`` (raised or cleared). With Last-Event-ID, what came since then is sent first; of what is not
     kept any more, the epochs, behind an event ``gap``."""
-    return _stream(served, _events(hosted, Listener(), last_event_id))
+    return _stream(request, served, _events(hosted, Listener(), last_event_id))
 
 
 @routes.get(
@@ -55,6 +65,7 @@ async def events(hosted: Named, served: Served, last_event_id: LastEventId = Non
     }}},
 )  # fmt: skip
 async def view_changes(
+    request: Request,
     view: ViewName,
     hosted: Meant,
     served: Served,
@@ -62,7 +73,7 @@ async def view_changes(
     until: Annotated[int | None, Query(ge=0, lt=2**31, description="An epoch; else the newest.", examples=[13])] = None,
     follow: Annotated[bool, Query(description="Go on with every epoch, as a stream of events.")] = False,
     limit: Annotated[int, Query(ge=1, le=10_000_000, description="Rows at most.")] = 10_000,
-    accept: Annotated[str | None, Header()] = None,
+    accept: Accept = None,
     last_event_id: LastEventId = None,
 ) -> Response:
     """Each row has a ``__weight``: how many copies of it came, or went (below zero). In a stream, the id of an event is
@@ -80,27 +91,31 @@ async def view_changes(
         raise Refused(400, "Last-Event-ID is not the number of an epoch.", help="Give the id of the last event.")
     name = (await anyio.to_thread.run_sync(view_of, hosted, view)).name
     start = (await anyio.to_thread.run_sync(hosted.db.snapshot)).epoch if known is None else int(known)
-    return _stream(served, _changes(hosted, served, name, start, Listener()))
+    return _stream(request, served, _changes(hosted, served, name, start, Listener()))
 
 
-def _stream(served: Context, events: AsyncIterator[bytes]) -> StreamingResponse:
+def _stream(request: Request, served: Context, events: AsyncGenerator[bytes, None]) -> StreamingResponse:
     served.gate.check()
     if served.streams >= served.options.limits.streams:
         raise Refused(429, "too many streams are open.", help="Close some.", headers={"Retry-After": "10"})
     headers = {"X-Accel-Buffering": "no"}  # a proxy is not to wait for more
-    return StreamingResponse(_counted(served, events), headers=headers, media_type="text/event-stream")
+    return StreamingResponse(_counted(request, served, events), headers=headers, media_type="text/event-stream")
 
 
-async def _counted(served: Context, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _counted(request: Request, served: Context, events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """For as long as who asked is let in: a heartbeat comes often enough to see it."""
     served.streams += 1
     try:
-        async for event in events:
-            yield event
+        async with aclosing(events):
+            async for event in events:
+                if not await request.state.holds():
+                    return
+                yield event
     finally:
         served.streams -= 1
 
 
-async def _events(hosted: Hosted, listener: Listener, after: str | None) -> AsyncIterator[bytes]:
+async def _events(hosted: Hosted, listener: Listener, after: str | None) -> AsyncGenerator[bytes, None]:
     try:
         missed = await anyio.to_thread.run_sync(hosted.listen, listener, after)
         yield _HELLO
@@ -125,7 +140,9 @@ async def _heard(listener: Listener) -> AsyncIterator[Told | None]:
         yield found
 
 
-async def _changes(hosted: Hosted, served: Context, view: str, since: int, listener: Listener) -> AsyncIterator[bytes]:
+async def _changes(
+    hosted: Hosted, served: Context, view: str, since: int, listener: Listener
+) -> AsyncGenerator[bytes, None]:
     try:
         await anyio.to_thread.run_sync(hosted.listen, listener, None)
         yield _HELLO

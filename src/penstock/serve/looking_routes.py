@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.engine.settings import SETTINGS
-from penstock.serve.context import PROBLEMS, Admin, Meant, Reader, Served, answer, listed, shows
+from penstock.serve.context import PROBLEMS, Admin, CheckpointName, Meant, Reader, Served, answer, listed, shows
 from penstock.serve.problems import of_status
 from penstock.serve.roles import Role
 from penstock.serve.view_routes import told
@@ -99,7 +99,9 @@ def graph(hosted: Meant) -> Response:
 
 @routes.get("/history", responses=shows({"result": [_HISTORY]}), summary="What refreshes did")
 def history(
-    hosted: Meant, limit: Limit = 100, view: Annotated[str | None, Query(max_length=255, examples=["totals"])] = None
+    hosted: Meant,
+    limit: Limit = 100,
+    view: Annotated[str | None, Query(max_length=255, description="Of one view.", examples=["totals"])] = None,
 ) -> Response:
     names = {status.name.lower(): status.name for status in hosted.db.status()}
     found = [asdict(record) for record in hosted.db.history(view, limit)]
@@ -120,18 +122,20 @@ def checkpoints(hosted: Meant) -> Response:
 @routes.post("/checkpoints", status_code=201, responses=shows({"name": "before_import", "epoch": 12}, "Made.", 201),
              summary="Name the newest epoch")  # fmt: skip
 async def checkpoint(body: NewCheckpoint, hosted: Meant, served: Served, caller: Admin) -> Response:
-    return answer({"name": body.name, "epoch": await served.gate.run(lambda: hosted.db.checkpoint(body.name))}, 201)
+    made = await served.gate.run(lambda: hosted.db.checkpoint(body.name), changes=True)
+    return answer({"name": body.name, "epoch": made}, 201)
 
 
 @routes.post("/checkpoints/{name}/restore", responses=shows({"name": "before_import", "epoch": 13}),
              summary="Bring all views back to a checkpoint")  # fmt: skip
-async def restore(name: str, hosted: Meant, served: Served, caller: Admin) -> Response:
-    return answer({"name": name, "epoch": await served.gate.run(lambda: hosted.db.restore(name))})
+async def restore(name: CheckpointName, hosted: Meant, served: Served, caller: Admin) -> Response:
+    made = await served.gate.run(lambda: hosted.db.restore(name), changes=True)
+    return answer({"name": name, "epoch": made})
 
 
 @routes.delete("/checkpoints/{name}", responses=shows({"dropped": "before_import"}), summary="Forget a checkpoint")
-async def drop_checkpoint(name: str, hosted: Meant, served: Served, caller: Admin) -> Response:
-    await served.gate.run(lambda: hosted.db.drop_checkpoint(name))
+async def drop_checkpoint(name: CheckpointName, hosted: Meant, served: Served, caller: Admin) -> Response:
+    await served.gate.run(lambda: hosted.db.drop_checkpoint(name), changes=True)
     return answer({"dropped": name})
 
 
@@ -163,7 +167,10 @@ def settings(
     return answer({"result": told})
 
 
+SettingName = Annotated[str, Path(max_length=255, description="The name of a setting.", examples=["retention"])]
+
+
 @routes.put("/settings/{name}", responses=shows({"retention": "2 days"}), summary="Change a setting")
-async def put_setting(name: str, body: Setting, hosted: Meant, served: Served, caller: Admin) -> Response:
-    await served.gate.run(lambda: hosted.db.set(name, body.value))
+async def put_setting(name: SettingName, body: Setting, hosted: Meant, served: Served, caller: Admin) -> Response:
+    await served.gate.run(lambda: hosted.db.set(name, body.value), changes=True)
     return answer({name.lower(): hosted.db.settings()[name.lower()]})

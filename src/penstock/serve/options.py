@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from penstock.serve.roles import Role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,20 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Oidc:
+    """An OpenID Connect issuer whose tokens are believed, and what their claims mean here."""
+
+    issuer: str
+    audience: str = "penstock"
+    name_claim: str = "sub"
+    role_claim: str = "roles"
+    roles: Mapping[str, Role] = field(default_factory=lambda: {role.word: role for role in Role})
+    """What a word in the claim is worth."""
+    database_claim: str | None = None
+    """Without one, all databases."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Options:
     places: tuple[Place, ...]
     host: str = "127.0.0.1"
@@ -48,6 +65,7 @@ class Options:
     schedule: bool = False
     state: str | None = None
     """The server's own file; without one, what it would keep is forgotten with the process."""
+    oidc: Oidc | None = None
     root_path: str = ""
     """The path under which a proxy shows the server."""
     proxies: str = ""

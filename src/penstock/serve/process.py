@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 
 import uvicorn
@@ -20,9 +21,19 @@ from penstock.errors import WarehouseError
 from penstock.serve.app import Application
 from penstock.serve.options import Options
 
+_TURN = 0.0005
+"""Seconds that a thread works in Python before another one may. A request changes threads a few times, and would wait
+ten times as long for each of those that work, by what Python does otherwise."""
 
-def serve(options: Options, say: Callable[[str], None]) -> None:
-    """Until it is told to stop. ``say`` hears where it listens, and that it goes down."""
+
+def serve(
+    options: Options,
+    say: Callable[[str], None],
+    beside: Callable[[Application], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> None:
+    """Until it is told to stop. ``say`` hears where it listens, and that it goes down. ``beside`` is what goes on
+    meanwhile."""
+    sys.setswitchinterval(_TURN)
     _log_to(options.audit)
     application = Application(options)
     try:
@@ -32,7 +43,8 @@ def serve(options: Options, say: Callable[[str], None]) -> None:
                 for hosted in application.warehouses:
                     hosted.schedule()
             say(_greeting(options, listening))
-            _Server(application, say).run(sockets=[listening])
+            with beside(application):
+                _Server(application, say).run(sockets=[listening])
     finally:
         for hosted in application.warehouses:
             hosted.stop_scheduling()
@@ -41,10 +53,10 @@ def serve(options: Options, say: Callable[[str], None]) -> None:
 
 def _check_door(application: Application) -> None:
     options = application.options
-    if not options.loopback and not any(_holds(application)):
+    if not options.loopback and options.oidc is None and not any(_holds(application)):
         raise WarehouseError(
             f"the server does not listen on {options.host} without a token: everybody there could change everything. "
-            "Make one with penstock token create --role admin, or listen on 127.0.0.1."
+            "Make one with penstock token create --role admin, sign in with --oidc, or listen on 127.0.0.1."
         )
     if bool(options.certificate) != bool(options.key):
         raise WarehouseError("TLS takes both --tls-certificate and --tls-key.")

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from penstock.serve.access import Caller, caller_of, is_local_name
+from penstock.serve.access import NOBODY, Caller, Door, is_local_name
 from penstock.serve.metrics import HttpMetrics
 from penstock.serve.options import Options
 from penstock.serve.problems import Refused, respond, status_of
@@ -47,7 +47,8 @@ HEADERS = {
 
 class Protection:
     def __init__(self, app: ASGIApp, options: Options, state: State, gate: Gate, metrics: HttpMetrics):
-        self._app, self._options, self._state, self._gate, self._metrics = app, options, state, gate, metrics
+        self._app, self._options, self._gate, self._metrics = app, options, gate, metrics
+        self._door = Door(options, state)
         self._rates = Rates(options.limits.rate)
         self.active = 0
         """Requests that are being answered."""
@@ -56,11 +57,12 @@ class Protection:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope["root_path"] = self._options.root_path  # the path itself may have it or not
         headers, began = Headers(scope=scope), time.perf_counter()
         status = 500
         given = headers.get("x-request-id", "")
         known = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
-        scope.setdefault("state", {}).update(caller=None, request_id=known, audit={})
+        scope.setdefault("state", {}).update(caller=None, refused=NOBODY, request_id=known, audit={})
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -81,16 +83,21 @@ class Protection:
 
     async def _guarded(self, scope: Scope, headers: Headers, given: str, receive: Receive, send: Send) -> None:
         started = complete = False
+        bounded = _Bounded(receive, self._options.limits.body)
 
         async def noting(message: Message) -> None:
             nonlocal started, complete
+            if bounded.exceeded and not started:  # what whoever read it says is not what is wrong
+                return
             started = True
             complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
-            self._check(scope, headers, given)
-            await self._app(scope, _Bounded(receive, self._options.limits.body), noting)
+            await self._check(scope, headers, given)
+            await self._app(scope, bounded, noting)
+            if bounded.exceeded and not started:
+                raise too_large(self._options.limits.body)
         except Exception as problem:
             if status_of(problem) >= 500:
                 _log.exception("%s %s failed", scope["method"], scope["path"])
@@ -99,7 +106,7 @@ class Protection:
             if not started:
                 await respond(send, problem)
 
-    def _check(self, scope: Scope, headers: Headers, given: str) -> None:
+    async def _check(self, scope: Scope, headers: Headers, given: str) -> None:
         if given and not _REQUEST_ID.fullmatch(given):
             raise Refused(
                 422, "X-Request-Id has characters that it cannot have.", help="Use up to 128 letters, digits, and -_.:"
@@ -107,18 +114,30 @@ class Protection:
         self._check_origin(scope, headers)
         if not scope["path"].endswith(_ALWAYS) and "/jobs/" not in scope["path"]:
             self._gate.check()
-        caller = caller_of(headers, self._state, self._options.loopback)
-        scope["state"]["caller"] = caller
-        self._rates.take(caller.name if caller is not None else f"@{(scope.get('client') or ('?',))[0]}")
+        scope["state"]["holds"] = lambda: self._holds(headers)
+        who = f"@{(scope.get('client') or ('?',))[0]}"
+        try:
+            caller = scope["state"]["caller"] = await self._door.caller(headers)
+            who = caller.name
+        except Refused as problem:  # what is told to everybody is told to them too
+            scope["state"]["refused"] = problem
+        self._rates.take(who)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length) > self._options.limits.body:
             raise too_large(self._options.limits.body)
 
+    async def _holds(self, headers: Headers) -> bool:
+        """Whether who began a stream may go on: a token may have been revoked since, or have expired."""
+        try:
+            await self._door.caller(headers)
+        except Refused:
+            return False
+        return True
+
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Without a token the browser's own user would be believed: then no other site's page may be what asks."""
         host = headers.get("host", "")
-        open_door = self._options.loopback and not self._state.has_tokens
-        if open_door and not is_local_name(host):
+        if self._door.is_open and not is_local_name(host):
             raise Refused(
                 403, f"the host {host!r} is not this machine, and without tokens only this machine is served.",
                 help="Use http://127.0.0.1, or make tokens: penstock token create.",
@@ -170,11 +189,15 @@ class _Bounded:
     def __init__(self, receive: Receive, most: int):
         self._receive, self._most, self._had = receive, most, 0
 
+    @property
+    def exceeded(self) -> bool:
+        return self._had > self._most
+
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._had += len(message.get("body", b""))
-            if self._had > self._most:
+            if self.exceeded:
                 raise too_large(self._most)
         return message
 

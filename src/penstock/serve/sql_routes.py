@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,7 +17,7 @@ from penstock.database import Done
 from penstock.observe.values import distinct
 from penstock.serve import guard
 from penstock.serve.access import Caller
-from penstock.serve.context import Named, Reader, Served, answer, listed, shows
+from penstock.serve.context import Accept, DatabaseName, Named, Reader, Served, answer, listed, shows, shows_rows
 from penstock.serve.hosted import Hosted
 from penstock.serve.model_routes import models_of
 from penstock.serve.parameters import bound, without_values
@@ -42,6 +43,10 @@ _JOB = {
     "job": "4f0c9a", "database": "shop", "state": "running", "begun_at": "2026-11-18T20:00:00+00:00", "ended_at": None,
     "status": None, "answer": None, "href": "/api/v1/jobs/4f0c9a",
 }  # fmt: skip
+
+
+_FIRST_WORD = re.compile(r"\s*(SELECT|WITH|FROM|VALUES|SHOW|DESCRIBE|DESC|EXPLAIN)\b", re.IGNORECASE)
+"""What surely only reads, before it is parsed: it waits with those that do."""
 
 
 class Command(BaseModel):
@@ -72,9 +77,9 @@ class Command(BaseModel):
     )
 
 
-@routes.post("/query/{database}", responses=shows(_ROWS, "The rows."), summary="Run a statement that only reads")
+@routes.post("/query/{database}", responses=shows_rows(_ROWS, "The rows."), summary="Run a statement that only reads")
 async def query(body: Command, request: Request, hosted: Named, caller: Reader, served: Served,
-                accept: Annotated[str | None, Header()] = None) -> Response:  # fmt: skip
+                accept: Accept = None) -> Response:  # fmt: skip
     """A query, SHOW, DESCRIBE or EXPLAIN. What writes is refused. Accept chooses JSON, NDJSON, CSV or Arrow."""
     return await _run(body, request, hosted, caller, served, accept, reads=True)
 
@@ -85,7 +90,7 @@ async def query(body: Command, request: Request, hosted: Named, caller: Reader, 
                202: {"description": "A job.", "content": {"application/json": {"example": _JOB}}}},
 )  # fmt: skip
 async def command(body: Command, request: Request, hosted: Named, caller: Reader, served: Served,
-                  accept: Annotated[str | None, Header()] = None) -> Response:  # fmt: skip
+                  accept: Accept = None) -> Response:  # fmt: skip
     """One statement. Which role it takes depends on what it does. With an X-Request-Id, sending it again does nothing
     twice."""
     return await _run(body, request, hosted, caller, served, accept, reads=False)
@@ -102,12 +107,13 @@ async def _run(
     def begin() -> Rows:
         return execute(hosted, caller, statement, limit, reads=reads)
 
+    changes = not reads and _FIRST_WORD.match(body.command) is None
     if not body.awaitResponse:
         job = served.jobs.begin(
-            caller.name, hosted.name, lambda: _kept(begin(), caller, limit, limits.job_answer)
+            caller.name, hosted.name, lambda: _kept(begin(), caller, limit, limits.job_answer), changes=changes
         )  # fmt: skip
         return answer({**job.told(), "href": f"{request.scope.get('root_path', '')}/api/v1/jobs/{job.id}"}, 202)
-    rows = await served.gate.run(begin)
+    rows = await served.gate.run(begin, changes=changes)
     return StreamingResponse(written(rows, kind, limit, _around(rows, caller)), media_type=kind)
 
 
@@ -217,8 +223,11 @@ def _kept(rows: Rows, caller: Caller, limit: int, most: int) -> dict[str, Any]:
     return told
 
 
+JobId = Annotated[str, Path(max_length=100, description="The id of a job.", examples=["4f0c9a"])]
+
+
 @routes.get("/jobs/{job}", responses=shows(_JOB, "The job."), summary="What became of a job")
-def job(job: Annotated[str, Path(max_length=100, examples=["4f0c9a"])], request: Request, caller: Reader,
+def job(job: JobId, request: Request, caller: Reader,
         served: Served) -> Response:  # fmt: skip
     """A job is known to whoever began it and to admins, as long as the server runs and it is among the last."""
     found = served.jobs.get(job)
@@ -235,9 +244,7 @@ def databases(caller: Reader, served: Served) -> Response:
 
 
 @routes.get("/exists/{database}", responses=shows({"result": True}), summary="Whether there is a database")
-def exists(
-    database: Annotated[str, Path(max_length=100, examples=["shop"])], caller: Reader, served: Served
-) -> Response:
+def exists(database: DatabaseName, caller: Reader, served: Served) -> Response:
     return answer({"result": served.warehouses.get(database) is not None and caller.may_see(database)})
 
 

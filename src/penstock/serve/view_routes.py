@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Body, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.errors import NotFoundError, nearest
 from penstock.observe.status import ViewStatus
-from penstock.serve.context import Admin, Meant, Refresher, Served, ViewName, answer, listed, shows
+from penstock.serve.context import (
+    Accept,
+    Admin,
+    Meant,
+    Refresher,
+    Served,
+    ViewName,
+    answer,
+    listed,
+    shows,
+    shows_rows,
+)
 from penstock.serve.hosted import Hosted
 from penstock.serve.parameters import without_values
 from penstock.serve.problems import Refused
@@ -142,15 +153,27 @@ def explain(view: ViewName, hosted: Meant) -> Response:
     return answer({**found.to_dict(), "verdict": found.verdict(), "text": str(found)})
 
 
-_DEPENDENCY = {"name": "totals", "direction": "reads", "other": "orders", "kind": "table", "direct": True}
+_LINEAGE = {
+    "result": [{"name": "totals", "direction": "reads", "other": "orders", "kind": "table", "direct": True}],
+    "columns": [{"column": "total", "from": [
+        {"name": "orders", "column": "amount", "kind": "table", "change": "AGGREGATION", "direct": True},
+    ]}],
+}  # fmt: skip
 
 
-@routes.get("/views/{view}/lineage", responses=shows({"result": [_DEPENDENCY]}), summary="What it reads, what reads it")
+@routes.get("/views/{view}/lineage", responses=shows(_LINEAGE), summary="What it reads, what reads it")
 def lineage(view: ViewName, hosted: Meant) -> Response:
-    return answer({"result": listed(hosted.db, f"SHOW DEPENDENCIES FOR {quoted(view_of(hosted, view).name)}")})
+    """``columns`` says for each column where its values come from: what the view's query reads (``direct``), and the
+    tables behind views; ``from`` is null of a query that has no plan."""
+    name = view_of(hosted, view).name
+    columns = [
+        {"column": column, "from": None if origins is None else [asdict(origin) for origin in origins]}
+        for column, origins in hosted.db.column_lineage(name).items()
+    ]
+    return answer({"result": listed(hosted.db, f"SHOW DEPENDENCIES FOR {quoted(name)}"), "columns": columns})
 
 
-@routes.get("/views/{view}/rows", responses=shows(_PAGE, "The rows."), summary="The rows of a view, page by page")
+@routes.get("/views/{view}/rows", responses=shows_rows(_PAGE, "The rows."), summary="The rows of a view, page by page")
 async def rows(
     view: ViewName,
     hosted: Meant,
@@ -160,7 +183,7 @@ async def rows(
     after: Annotated[
         str | None, Query(pattern=r"^\d{1,10}\.\d{1,15}$", description="next of the page before.", examples=["12.1000"])
     ] = None,
-    accept: Annotated[str | None, Header()] = None,
+    accept: Accept = None,
 ) -> Response:
     """All pages that begin with one are of its epoch, and in the order in which the rows are stored."""
     kind, begin = wanted(accept), 0
@@ -223,7 +246,7 @@ async def create(body: NewView, hosted: Meant, served: Served, caller: Admin, re
     request.state.audit["statement"] = without_values(f"CREATE MATERIALIZED VIEW {body.name} AS {body.query}")
     given = body.model_dump()
     name, query = given.pop("name"), given.pop("query")
-    report = await served.gate.run(lambda: hosted.db.create_view(name, query, **given))
+    report = await served.gate.run(lambda: hosted.db.create_view(name, query, **given), changes=True)
     done = {"view": name, "epoch": hosted.newest, "views": []} if report is None else {"view": name, **reported(report)}
     return answer(done, 201)
 
@@ -238,13 +261,16 @@ async def alter(view: ViewName, body: AlteredView, hosted: Meant, served: Served
         hosted.db.alter_view(view_of(hosted, view).name, **given)
         return view_of(hosted, view)
 
-    return answer(told(await served.gate.run(work)))
+    return answer(told(await served.gate.run(work, changes=True)))
+
+
+Cascade = Annotated[bool, Query(description="Drop the views that read it, too.")]
 
 
 @routes.delete("/views/{view}", responses=shows({"dropped": "totals"}), summary="Drop a view")
-async def drop(view: ViewName, hosted: Meant, served: Served, caller: Admin, cascade: bool = False) -> Response:
+async def drop(view: ViewName, hosted: Meant, served: Served, caller: Admin, cascade: Cascade = False) -> Response:
     """With ``cascade`` the views that read it go too."""
-    await served.gate.run(lambda: hosted.db.drop_view(view_of(hosted, view).name, cascade=cascade))
+    await served.gate.run(lambda: hosted.db.drop_view(view_of(hosted, view).name, cascade=cascade), changes=True)
     return answer({"dropped": view})
 
 
@@ -256,15 +282,20 @@ async def refresh(body: Wanted, hosted: Meant, served: Served, caller: Refresher
         names = None if body.views is None else [view_of(hosted, name).name for name in body.views]
         return hosted.db.refresh(*([names] if names is not None else []), full=body.full, wait=body.wait)
 
-    return answer(reported(await served.gate.run(work)))
+    return answer(reported(await served.gate.run(work, changes=True)))
+
+
+GivenHow = Annotated[How | None, Body(examples=[{"full": False}])]
 
 
 @routes.post("/views/{view}/refresh", responses=shows(_REPORT), summary="Refresh a view and what it reads")
 async def refresh_one(
-    view: ViewName, hosted: Meant, served: Served, caller: Refresher, body: How | None = None
+    view: ViewName, hosted: Meant, served: Served, caller: Refresher, body: GivenHow = None
 ) -> Response:
     how = body or How()
-    work = served.gate.run(lambda: hosted.db.refresh(view_of(hosted, view).name, full=how.full, wait=how.wait))
+    work = served.gate.run(
+        lambda: hosted.db.refresh(view_of(hosted, view).name, full=how.full, wait=how.wait), changes=True
+    )
     return answer(reported(await work))
 
 
@@ -283,4 +314,4 @@ async def _suspended(hosted: Hosted, served: Served, view: str, change: Any) -> 
         change(view_of(hosted, view).name)
         return view_of(hosted, view)
 
-    return answer(told(await served.gate.run(work)))
+    return answer(told(await served.gate.run(work, changes=True)))

@@ -22,14 +22,15 @@ _RUNNING_JOBS = _KEPT_JOBS = 100
 
 
 class Gate:
-    """Lets statements run, a few side by side."""
+    """Lets statements run, a few side by side. Those that change something have places of their own, half as many: they
+    wait for each other, and whoever only reads need not wait with them."""
 
     def __init__(self, running: int, waiting: int):
         self._most_waiting = waiting
-        self._limiter = anyio.CapacityLimiter(running)
+        self._reading, self._changing = anyio.CapacityLimiter(running), anyio.CapacityLimiter((running + 1) // 2)
         self.draining = False
 
-    async def run(self, work: Callable[[], _T]) -> _T:
+    async def run(self, work: Callable[[], _T], *, changes: bool = False) -> _T:
         """Do it in a thread. Once begun it is finished, whatever becomes of who asked."""
         self.check()
         if self.waiting >= self._most_waiting:
@@ -39,7 +40,7 @@ class Gate:
                 help="Send it again later.",
                 headers={"Retry-After": "2"},
             )
-        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(work, limiter=self._changing if changes else self._reading)
 
     def check(self) -> None:
         if self.draining:
@@ -50,11 +51,11 @@ class Gate:
 
     @property
     def running(self) -> int:
-        return self._limiter.borrowed_tokens
+        return self._reading.borrowed_tokens + self._changing.borrowed_tokens
 
     @property
     def waiting(self) -> int:
-        return self._limiter.statistics().tasks_waiting
+        return self._reading.statistics().tasks_waiting + self._changing.statistics().tasks_waiting
 
 
 @dataclass(kw_only=True)
@@ -95,7 +96,7 @@ class Jobs:
     def running(self) -> int:
         return len(self._tasks)
 
-    def begin(self, user: str, database: str, work: Callable[[], dict[str, Any]]) -> Job:
+    def begin(self, user: str, database: str, work: Callable[[], dict[str, Any]], *, changes: bool) -> Job:
         self._gate.check()
         with self._lock:
             if self.running >= _RUNNING_JOBS:
@@ -104,14 +105,14 @@ class Jobs:
             self._known[job.id] = job
             for old in [one for one in self._known.values() if one.ended_at is not None][:-_KEPT_JOBS]:
                 del self._known[old.id]
-        task = asyncio.get_running_loop().create_task(self._run(job, work))
+        task = asyncio.get_running_loop().create_task(self._run(job, work, changes))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return job
 
-    async def _run(self, job: Job, work: Callable[[], dict[str, Any]]) -> None:
+    async def _run(self, job: Job, work: Callable[[], dict[str, Any]], changes: bool) -> None:
         try:
-            job.answer = await self._gate.run(work)
+            job.answer = await self._gate.run(work, changes=changes)
             job.status = 200
         except Exception as problem:
             job.status, job.answer = status_of(problem), document(problem)
