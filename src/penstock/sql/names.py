@@ -1,6 +1,120 @@
-"""What names mean by how they look."""
+"""What tables and views are called: a schema and a name, how both are written, and what tells two of them apart.
+
+Whatever reads a name from a user, or writes one for a user or for Spark, does it here. What the catalog and the plan
+know a relation by is its ``key``, a text.
+"""
 
 from __future__ import annotations
 
-OWN = "penstock."
-"""What the names of tables begin with that tell of Penstock itself: ``penstock.views``, ``penstock.history``, .."""
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from penstock.errors import NotSupportedError, SqlError
+
+DEFAULT = "default"
+"""The schema of names that say none. What is in it is written without it."""
+SYSTEM = "penstock"
+"""The schema of what tells of Penstock itself: ``penstock.views``, ``penstock.history``, .."""
+OWN = f"{SYSTEM}."
+"""What the keys of those begin with."""
+
+_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^.`][^.]*)", re.DOTALL)
+_PLAIN = re.compile(r"[^.`][^.]*", re.DOTALL)
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, order=True)
+class QualifiedName:
+    """The name of a table or view.
+
+    >>> name = QualifiedName.read("Gold.`odd name`")
+    >>> name.schema, name.name, str(name), name.key
+    ('Gold', 'odd name', 'Gold.`odd name`', 'gold.`odd name`')
+    >>> str(QualifiedName.read("default.Totals")), str(QualifiedName.read("totals", "gold"))
+    ('Totals', 'gold.totals')
+    """
+
+    schema: str
+    name: str
+
+    @classmethod
+    def read(cls, text: str, current: str = DEFAULT) -> QualifiedName:
+        """A name as somebody wrote it; one without a schema is in the ``current`` one."""
+        return cls.of(list(_parts(text)), text, current)
+
+    @classmethod
+    def of(cls, parts: list[str], text: str, current: str = DEFAULT) -> QualifiedName:
+        """A name of these parts; ``text`` is how it was written."""
+        if len(parts) > 2:
+            raise NotSupportedError(
+                f"{text!r}: a name has two parts, schema.name, and one of three means a catalog of the Spark session. "
+                "Register the table with CREATE TABLE .. LOCATION '..' and use that name."
+            )
+        schema, name = parts if len(parts) == 2 else (current, parts[0])
+        return cls(DEFAULT if schema.lower() == DEFAULT else schema, name)
+
+    def __str__(self) -> str:
+        """As it is shown: ``read`` gives it again."""
+        if self.schema == DEFAULT:
+            return self.name if _PLAIN.fullmatch(self.name) else _quoted(self.name)
+        return f"{part(self.schema)}.{part(self.name)}"
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other names, which do not depend on case."""
+        return str(QualifiedName(self.schema.lower(), self.name.lower()))
+
+    @property
+    def schema_key(self) -> str:
+        return self.schema.lower()
+
+    @property
+    def sql(self) -> str:
+        """As Spark SQL text that means it, whatever is in it.
+
+        >>> QualifiedName("gold", "a`b").sql, QualifiedName(DEFAULT, "totals").sql
+        ('`gold`.`a``b`', '`totals`')
+        """
+        return _quoted(self.name) if self.schema == DEFAULT else f"{_quoted(self.schema)}.{_quoted(self.name)}"
+
+    def beside(self, name: str) -> QualifiedName:
+        """Another name in the same schema."""
+        return QualifiedName(self.schema, name)
+
+
+@lru_cache(maxsize=20_000)
+def key_of(text: str) -> str:
+    """The key of what a text names.
+
+    >>> key_of("Totals"), key_of("Default.Totals"), key_of("GOLD.Totals"), key_of("`a.b`")
+    ('totals', 'totals', 'gold.totals', '`a.b`')
+    """
+    return QualifiedName.read(text).key
+
+
+def part(text: str) -> str:
+    """A schema, or a part of a name, as it is shown.
+
+    >>> part("gold"), part("2026"), part("a`b")
+    ('gold', '`2026`', '`a``b`')
+    """
+    return text if _WORD.fullmatch(text) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`"
+
+
+def _parts(text: str) -> Iterator[str]:
+    place = 0
+    while True:
+        found = _PART.match(text, place)
+        place = -1 if found is None else found.end()
+        if found is None or text[place : place + 1] not in ("", "."):
+            raise SqlError(f"{text!r} is no name: write name, or schema.name, and what is odd in `backticks`.")
+        yield found["plain"] or found["quoted"].replace("``", "`")
+        if place == len(text):
+            return
+        place += 1
