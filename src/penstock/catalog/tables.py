@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 NO_ROWS = -1
 """In the place of a version: the node was emptied, and has none."""
@@ -30,6 +30,13 @@ settings = Table(
     "settings", metadata,
     Column("name", String(200), primary_key=True),
     Column("value", Text, nullable=False),
+)  # fmt: skip
+
+schemas = Table(
+    "schemas", metadata,
+    Column("key", String(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
 )  # fmt: skip
 
 tables = Table(

@@ -99,7 +99,7 @@ def _called(node: exp.Expr) -> str:
 
 def _check_table(table: exp.Table) -> None:
     if isinstance(table.this, exp.Identifier):
-        if table.catalog or any(c in table.name for c in "/\\:"):
+        if any(c in part.name for part in table.parts for c in "/\\:") or table.catalog:
             raise _refused(f"{table.sql(dialect='spark')} is no table of the warehouse")
     elif not isinstance(table.this, exp.Func) or _name_of_function(table.this) not in KNOWN:
         raise _refused(f"{table.sql(dialect='spark')} is no table of the warehouse")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from penstock.serve.context import Admin, Meant, Reader, Served, answer, listed, shows
 from penstock.serve.problems import of_status
 from penstock.serve.roles import Role
+from penstock.sql.names import key_of
 from penstock.vocabulary import Action, Status
 
 routes = APIRouter(prefix="/api/v1", tags=["Warehouse"])
@@ -84,7 +85,7 @@ def epochs(hosted: Meant, limit: Limit = 100) -> Response:
 def history(
     hosted: Meant, limit: Limit = 100, view: Annotated[str | None, Query(max_length=255, examples=["totals"])] = None
 ) -> Response:
-    names = {status.name.lower(): status.name for status in hosted.db.status()}
+    names = {key_of(status.name): status.name for status in hosted.db.status()}
     found = [asdict(record) for record in hosted.db.history(view, limit)]
     return answer({"result": [{**record, "view": names.get(record["view"], record["view"])} for record in found]})
 

@@ -20,6 +20,9 @@ SYSTEM = "penstock"
 OWN = f"{SYSTEM}."
 """What the keys of those begin with."""
 
+FORMATS = frozenset("delta parquet csv json text orc avro xml binaryfile iceberg".split())
+"""What Spark reads a path as, where it stands before that: delta.`/data/orders`."""
+
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^.`][^.]*)", re.DOTALL)
 _PLAIN = re.compile(r"[^.`][^.]*", re.DOTALL)
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -92,6 +95,20 @@ def key_of(text: str) -> str:
     ('totals', 'totals', 'gold.totals', '`a.b`')
     """
     return QualifiedName.read(text).key
+
+
+def is_path(text: str) -> bool:
+    """Whether somebody gives a path for a name.
+
+    >>> is_path("/data/orders"), is_path("file:///data/a.b"), is_path("gold.`a/b`")
+    (True, True, False)
+    """
+    return "/" in text and "`" not in text
+
+
+def sql_of(text: str) -> str:
+    """What a text names, as Spark SQL."""
+    return QualifiedName.read(text).sql
 
 
 def part(text: str) -> str:
