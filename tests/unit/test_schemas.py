@@ -154,6 +154,8 @@ def test_what_is_not_there_is_told_with_what_is_near(twice: penstock.Database) -
     refused("CREATE TABLE silver.t (id INT)", r"^there is no schema 'silver'\. CREATE SCHEMA silver makes it\.$")
     refused("CREATE TABLE penstock.t (id INT)", "tells of Penstock itself", NotSupportedError)
     refused("CREATE SCHEMA penstock", "tells of Penstock itself", NotSupportedError)
+    refused("CREATE SCHEMA delta", "'delta' cannot be a schema", NotSupportedError)
+    refused("DROP TABLE global_temp.t", "'global_temp' cannot be a schema", NotSupportedError)
     refused("CREATE SCHEMA GOLD", "schema 'GOLD' exists already", AlreadyExistsError)
     refused("CREATE TABLE Gold.T (id INT)", "table 'Gold.T' exists already", AlreadyExistsError)
     refused("DROP TABLE a.b.c", "line 1, column 12.*catalog of the Spark session", SqlError)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert, select
 from penstock.catalog import tables as t
 from penstock.catalog.tables import utc
 from penstock.errors import NotFoundError, NotSupportedError, nearest
-from penstock.sql.names import DEFAULT, SYSTEM, QualifiedName, part
+from penstock.sql.names import DEFAULT, OF_SPARK, SYSTEM, QualifiedName, part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,11 @@ def known_schema(schemas: Mapping[str, Schema], name: str) -> Schema:
         raise NotSupportedError(
             f"the schema {SYSTEM!r} tells of Penstock itself: queries can read it, and nothing else can be in it. "
             "Choose another name."
+        )
+    if name.lower() in OF_SPARK:
+        raise NotSupportedError(
+            f"{name!r} cannot be a schema: before a name it means something of Spark's own, such as a file or a "
+            "temporary view. Choose another name, and register files of Delta's: CREATE TABLE .. LOCATION 'path'."
         )
     near = nearest(name, [schema.name for schema in schemas.values()])
     meant = f"{near} " if near.startswith("Did") else ""

@@ -13,7 +13,7 @@ from penstock.catalog.schemas import known_schema
 from penstock.engine.workplace import Outdated, Workplace, attempts
 from penstock.engine.writing_out import shown_graph
 from penstock.errors import DependencyError, NotFoundError, NotSupportedError
-from penstock.sql.names import DEFAULT, SYSTEM, part
+from penstock.sql.names import DEFAULT, OF_SPARK, SYSTEM, part
 from penstock.storage.vacuum import leave
 from penstock.storage.view_table import delete_table
 
@@ -25,7 +25,7 @@ class Schemas:
     def create(self, name: str, *, if_not_exists: bool = False) -> bool:
         """Make a schema; False if it is there, and may be."""
         key, world = name.lower(), self.work.catalog.world()
-        if key == SYSTEM:
+        if key == SYSTEM or key in OF_SPARK:
             known_schema(world.schemas, name)
         if if_not_exists and key in world.schemas:
             return False

@@ -7,7 +7,7 @@ know a relation by is its ``key``, a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,6 +22,9 @@ OWN = f"{SYSTEM}."
 
 FORMATS = frozenset("delta parquet csv json text orc avro xml binaryfile iceberg".split())
 """What Spark reads a path as, where it stands before that: delta.`/data/orders`."""
+
+OF_SPARK = FORMATS | {"global_temp", "system"}
+"""What stands before a name that means something of Spark's own: a file, a temporary view, a function."""
 
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^.`][^.]*)", re.DOTALL)
 _PLAIN = re.compile(r"[^.`][^.]*", re.DOTALL)
@@ -53,7 +56,7 @@ class QualifiedName:
         if len(parts) > 2:
             raise NotSupportedError(
                 f"{text!r}: a name has two parts, schema.name, and one of three means a catalog of the Spark session. "
-                "Register the table with CREATE TABLE .. LOCATION '..' and use that name."
+                f"Run penstock import {'.'.join(map(part, parts))}, and use the name that it gets here."
             )
         schema, name = parts if len(parts) == 2 else (current, parts[0])
         return cls(DEFAULT if schema.lower() == DEFAULT else schema, name)
@@ -118,6 +121,20 @@ def part(text: str) -> str:
     ('gold', '`2026`', '`a``b`')
     """
     return text if _WORD.fullmatch(text) else _quoted(text)
+
+
+def parts_of(text: str) -> list[str]:
+    """The parts of a name, however many.
+
+    >>> parts_of("spark_catalog.gold.`a.b`"), quoted_parts(["a", "b`c"])
+    (['spark_catalog', 'gold', 'a.b'], '`a`.`b``c`')
+    """
+    return list(_parts(text))
+
+
+def quoted_parts(parts: Iterable[str]) -> str:
+    """A name of any parts as Spark SQL."""
+    return ".".join(map(_quoted, parts))
 
 
 def _quoted(text: str) -> str:
