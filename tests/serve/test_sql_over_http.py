@@ -166,3 +166,21 @@ def test_what_there_is_to_query(server: Server) -> None:
     assert (totals["sources"], totals["refreshMode"], totals["status"]) == (["orders"], "INCREMENTAL", "ACTIVE")
     assert [column["name"] for column in totals["columns"]] == ["region", "total"]
     assert "orders" in [table["name"] for table in schema["tables"]]
+
+
+def test_a_schema_for_each_command(server: Server) -> None:
+    for text in ("CREATE SCHEMA north", "CREATE TABLE north.orders (id INT, region STRING)",
+                 "INSERT INTO north.orders VALUES (7, 'no')"):  # fmt: skip
+        assert server.sql(text).status == 200
+    assert rows(server.sql(ORDERS, "query", schema="north")) == [{"id": 7, "region": "no"}]
+    assert len(rows(server.sql(ORDERS, "query"))) > 1
+    assert len(rows(server.sql(ORDERS.replace("orders", "default.orders"), "query", schema="NORTH"))) > 1
+    assert rows(server.sql("INSERT INTO orders VALUES (8, 'no')", schema="north"))[0]["rows"] == 1
+    assert rows(server.sql("SELECT orders.id FROM orders WHERE id = 8", schema="north")) == [{"id": 8}]
+    unknown = server.sql(ORDERS, "query", schema="south")
+    assert (unknown.status, unknown.json["exception"]) == (404, "NotFoundError")
+    refused = server.sql("USE north")
+    assert (refused.status, refused.json["help"]) == (400, "Send schema with each command.")
+    assert rows(server.sql("DROP SCHEMA north CASCADE"))[0]["message"] == (
+        "schema north dropped, and with it north.orders"
+    )

@@ -7,11 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import NotSupportedError, SqlError
+from penstock.sql.dialect import quoted
 from penstock.sql.lexer import tokenize, unquote
-from penstock.sql.names import DEFAULT, QualifiedName, key_of
+from penstock.sql.names import DEFAULT, SYSTEM, QualifiedName, key_of
+from penstock.sql.qualifying import qualified
+from penstock.sql.query import parse_query, substitute_tables, table_names
 
 parts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8) | st.text("a.`Σİß _1", min_size=1)
-names = st.builds(QualifiedName, st.just(DEFAULT) | parts.filter(lambda s: s.lower() != DEFAULT), parts)
+schemas = parts.filter(lambda text: text.lower() not in (DEFAULT, SYSTEM))
+names = st.builds(QualifiedName, st.just(DEFAULT) | schemas, parts)
 
 
 @given(names)
@@ -37,6 +41,16 @@ def test_the_lexer_reads_a_name_as_sql(name: QualifiedName) -> None:
     tokens = tokenize(name.sql)
     told = [unquote(token) for token in tokens if token.kind == "quoted"]
     assert told == ([name.name] if name.schema == DEFAULT else [name.schema, name.name])
+
+
+@given(names, names)
+def test_a_query_reads_what_it_names(name: QualifiedName, other: QualifiedName) -> None:
+    found = table_names(parse_query(f"SELECT * FROM {name.sql} JOIN {other.sql} AS o"))
+    assert [key_of(one) for one in found] == list(dict.fromkeys([name.key, other.key]))
+    text = substitute_tables(f"SELECT * FROM {name.sql}", lambda found: f"x{len(found)}")
+    assert text == f"SELECT * FROM x{len(str(name))} AS {quoted(name.name)}"
+    meant = qualified(f"SELECT 1 FROM {quoted(name.name)}", name.schema)
+    assert table_names(parse_query(meant)) == [str(name)]
 
 
 @pytest.mark.parametrize(
