@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.engine.here import Found
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
+    from penstock.engine.spark_catalog import Imported
     from penstock.engine.stored import Stored
     from penstock.observe.news import Follower
     from penstock.observe.verify import Verification
@@ -289,6 +290,14 @@ class Database:
         """Make an existing Delta table known under a name."""
         self._at.check_open(to_change=True)
         self._at.tables.register(relation_name(name, self._at.current), os.fspath(path))
+
+    def import_tables(self, name: str) -> list[Imported]:
+        """Make Delta tables of Spark's catalog known: ``catalog.schema.table``, or all of ``catalog.schema``.
+
+        They are external tables of the same schema and name here, and stay where they are.
+        """
+        self._at.check_open(to_change=True)
+        return self._at.engine.spark_catalog.imported(name)
 
     def create_view(
         self,

@@ -289,6 +289,7 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("DROP TABLE read_models"))
         connection.execute(text("DROP TABLE plain_views"))
         connection.execute(text("DROP TABLE schemas"))
+        connection.execute(text("ALTER TABLE tables DROP COLUMN catalog_name"))
         connection.execute(text("ALTER TABLE views DROP COLUMN written"))
         connection.execute(text("ALTER TABLE views DROP COLUMN scheduled_at"))
         connection.execute(text("ALTER TABLE leases DROP COLUMN began"))
@@ -317,6 +318,7 @@ def test_names_with_dots_from_before_there_were_schemas(catalog: Catalog, url: s
     Checkpoints(catalog).add("before")
     with catalog.transaction(writes=True) as connection:
         connection.execute(text("DROP TABLE schemas"))
+        connection.execute(text("ALTER TABLE tables DROP COLUMN catalog_name"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="6"))
     newer = Catalog(url)
     world = newer.world()

@@ -286,6 +286,7 @@ class Catalog:
                     external=table.external,
                     created_at=table.created_at,
                     watermark=asdict(table.watermark) if table.watermark else None,
+                    catalog_name=table.catalog_name,
                 )
             )
 
@@ -402,7 +403,7 @@ def read_world(connection: Connection) -> World:
     tables = {
         row["key"]: TableRecord(
             key=row["key"], name=row["name"], path=row["path"], external=row["external"],
-            created_at=row["created_at"], **_watermark(row["watermark"]),
+            created_at=row["created_at"], catalog_name=row["catalog_name"], **_watermark(row["watermark"]),
         )
         for row in connection.execute(select(t.tables).order_by(t.tables.c.created_at)).mappings()
     }  # fmt: skip

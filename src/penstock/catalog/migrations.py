@@ -53,6 +53,7 @@ MIGRATIONS: dict[int, list[str | Callable[[Connection], None]]] = {
     7: [
         "CREATE TABLE schemas (key VARCHAR(255) NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, "
         "created_at TIMESTAMPTZ NOT NULL)",
+        "ALTER TABLE tables ADD COLUMN catalog_name TEXT",
         rename_dotted,
     ],
 }

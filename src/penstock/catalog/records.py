@@ -35,6 +35,8 @@ class TableRecord:
     watermark: Watermark | None = None
     floor: int | None = None
     """What its watermark was advanced to by hand."""
+    catalog_name: str | None = None
+    """What Spark's catalog calls it, if it was found there."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,7 @@ tables = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("watermark", JSON),
     Column("published", Integer),
+    Column("catalog_name", Text),
 )  # fmt: skip
 
 intents = Table(

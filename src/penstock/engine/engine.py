@@ -24,6 +24,7 @@ from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.schemas import Schemas
 from penstock.engine.session import Spark
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.steps import Request, Result
 from penstock.engine.vacuum import vacuum_views
 from penstock.engine.views import Views
@@ -58,6 +59,7 @@ class Engine:
         self.past = Past(self._work, self.refresh)
         self.plain = PlainViews(self._work, self.views)
         self.models = ReadModels(self._work, self.views)
+        self.spark_catalog = SparkCatalog(self._work)
         self.schemas = Schemas(self._work)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
         self.refreshing, self.worked = self._work.refreshing, self._work.worked

@@ -10,6 +10,7 @@ from penstock.catalog import PlainView, World
 from penstock.catalog.plain_views import PlainRecords
 from penstock.engine.definition import analyse, relation_schema, statement_of
 from penstock.engine.relations import read_keys
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_query, maintained, readers_of
@@ -38,6 +39,8 @@ class PlainViews:
         world = self._work.catalog.world()
         if not _is_wanted(world, statement):
             return None
+        with of_object(f"view {statement.name!r}"):
+            world = SparkCatalog(self._work).adopt(world, statement.query)
         known = world.plain.get(key_of(statement.name))
         made = self._made(world, statement)
         readers = [] if known is None else _maintained_readers(world, made.key)

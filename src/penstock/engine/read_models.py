@@ -12,6 +12,7 @@ from penstock.engine.document_parts import check_columns
 from penstock.engine.naming import TABLE, entity_of, key_column, query_of
 from penstock.engine.relations import cycle, read_keys
 from penstock.engine.report import Report
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_definition
@@ -42,6 +43,7 @@ class ReadModels:
         query = statement.query or ""
         with of_object(f"read model {statement.name!r}"):
             check_query(query, 0, len(query))
+            world = SparkCatalog(self._work).adopt(world, query)
             self._check(world, statement.name, query)
         primary = key_column(statement.name)
         return self._views.create(

@@ -23,6 +23,7 @@ from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.sources import Relation, pinned
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.steps import Request
 from penstock.engine.workplace import (
     Outdated,
@@ -62,6 +63,7 @@ _LOOKS = 100
 class Views:
     def __init__(self, work: Workplace, committing: Committing, refresh: Callable[[list[str]], Report]):
         self._work = work
+        self._spark_catalog = SparkCatalog(work)
         self._committing = committing
         self._refresh = refresh
 
@@ -86,6 +88,8 @@ class Views:
         world = self._work.catalog.world()
         if not self._is_wanted(world, statement):
             return None
+        with of_object(f"view {statement.name!r}"):
+            world = self._spark_catalog.adopt(world, statement.query)
         definition = self.define(world, statement, settings)
         if statement.soonest and why_not_immediate(world, definition.view) is None:
             definition = replace(definition, view=replace(definition.view, refresh=str(When.IMMEDIATE)))

@@ -78,8 +78,8 @@ def schemas(world: World) -> Listing:
 
 def tables(world: World, wanted: Wanted) -> Listing:
     found = [table for table in world.tables.values() if wanted(table.name)]
-    rows = [(t.name, "external" if t.external else "managed", t.path) for t in found]
-    return Listing("name STRING, kind STRING, location STRING", rows)
+    rows = [(t.name, "external" if t.external else "managed", t.path, t.catalog_name) for t in found]
+    return Listing("name STRING, kind STRING, location STRING, catalog_name STRING", rows)
 
 
 def views(statuses: Iterable[ViewStatus]) -> Listing:
