@@ -31,6 +31,7 @@ from penstock.engine.planning import emitted_by
 from penstock.engine.report import Report
 from penstock.frames.spark.types import collected, nullable, to_arrow_schema
 from penstock.sql import emission
+from penstock.sql.names import key_of
 from penstock.sql.query import spark_text, substitute_tables
 
 SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.decimalOperations.allowPrecisionLoss")
@@ -42,9 +43,9 @@ def assert_fresh(
 ) -> None:
     """The view equals its query at its epoch, in rows and schema; its last refresh was this action and strategy."""
     world = db._catalog.world()
-    record = world.views[view.lower()]
+    record = world.views[key_of(view)]
     own, names = world.nodes[record.key], [name for name, _, _ in record.columns]
-    expected = defining_query(db, world, view.lower(), view.lower())
+    expected = defining_query(db, world, record.key, record.key)
     assert own.version is not None, f"{view} has no rows yet"
     actual = Rows.at(own.path, own.version, names) or Rows.of(db.table(view))
     assert actual.schema.names == names
@@ -190,13 +191,13 @@ def defining_query(db: penstock.Database, world: World, key: str, top: str) -> R
         views: dict[str, str] = {}
 
         def replace(name: str) -> str:
-            read = name.lower()
+            read = key_of(name)
             if read in world.tables:
                 frame = _source(db, world.tables[read].path, world.frontiers[top][read]).frame(db.spark)
             else:
                 frame = defining_query(db, world, read, top).frame(db.spark)
                 frame = frame.toDF(*[column for column, _, _ in world.views[read].columns])
-            views[read] = re.sub(r"\W", "_", f"oracle_{next(_numbers)}_{read}_{key}")
+            views[read] = re.sub(r"\W", "_", f"oracle_{next(_numbers)}_{read}_{key}", flags=re.ASCII)
             frame.createOrReplaceTempView(views[read])
             return views[read]
 

@@ -13,7 +13,7 @@ from penstock.engine.options import plain_name
 from penstock.engine.report import counted
 from penstock.errors import NotSupportedError
 from penstock.sql import statements as s
-from penstock.sql.names import OWN
+from penstock.sql.names import DEFAULT, OWN, key_of
 from penstock.storage.log_listing import newest_version
 from penstock.vocabulary import Action
 
@@ -52,6 +52,12 @@ class Answering:
     at: Warehouse
     within: Transaction | None = None
     """The transaction that the statements are part of."""
+    schema: str | None = None
+    """Of names that say none, if it is not the current one."""
+
+    @property
+    def current(self) -> str:
+        return self.at.current if self.schema is None else self.at.catalog.world().schema(self.schema).name
 
     def answer(self, statement: s.Statement) -> DataFrame | Done:
         if self.within is not None:
@@ -83,6 +89,8 @@ class Answering:
                 drop = self.at.engine.views.drop
                 gone = drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
                 return Done(f"dropped {', '.join(gone)}" if gone else f"view {statement.name} does not exist")
+            case s.CreateSchema() | s.DropSchema() | s.UseSchema():
+                return Done(self._schema(statement))
             case s.MakeCheckpoint() | s.RestoreCheckpoint() | s.DropCheckpoint():
                 return Done(self._checkpoint(statement))
             case s.Vacuum():
@@ -115,6 +123,7 @@ class Answering:
         """A view's rows at the published epoch, a table's newest, or what tells of Penstock itself."""
         from penstock.engine.relations import known, newest
 
+        name = self.at.meant(name)
         seen = self._seen(lambda world: [known(world, name)])
         key = known(seen.world, name)
         return self._own(key) if key.startswith(OWN) else newest(self.at.spark.session(), seen, key)
@@ -133,11 +142,11 @@ class Answering:
         from penstock.observe.own_tables import own_table
         from penstock.sql.parser import parse
 
-        statement = parse(text)
+        statement = parse(text, self.current)
         if isinstance(statement, s.Query):
             from penstock.engine.writing_out import in_query
 
-            text = in_query(self.at.watched.world(), text)
+            text = in_query(self.at.watched.world(), statement.text)
             return read(text, self._seen, self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
         if (
             isinstance(statement, s.TableStatement)
@@ -145,7 +154,7 @@ class Answering:
             and self._is_no_table(statement.target)
         ):
             statement = s.DescribeView(statement.text, statement.target)
-        if not statement.only_reads or isinstance(statement, _NEEDS_SPARK):
+        if not statement.only_reads or isinstance(statement, (*_NEEDS_SPARK, s.UseSchema)):
             return None
         names, rows = self._showing().listing(statement, self.at.catalog.world()).arrow()
         return Found(names, ArrowFrame.of(self.at.spark, rows))
@@ -156,7 +165,7 @@ class Answering:
             case s.CreateTable():
                 created = self.at.tables.create(statement)
                 return f"table {statement.name} {'created' if created else 'exists already'}"
-            case s.DropTable() if statement.name.lower() in self.at.catalog.world().models:
+            case s.DropTable() if key_of(statement.name) in self.at.catalog.world().models:
                 return f"dropped {', '.join(self.at.engine.models.drop(statement.name, cascade=statement.cascade))}"
             case s.DropTable():
                 gone = self.at.tables.drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
@@ -183,7 +192,7 @@ class Answering:
                     f"{statement.target} or SHOW REFRESH HISTORY FOR {statement.target}."
                 )
             return self._show(s.DescribeView(statement.text, statement.target))
-        if statement.verb == "VACUUM" and statement.target.lower() in self.at.catalog.world().views:
+        if statement.verb == "VACUUM" and key_of(statement.target) in self.at.catalog.world().views:
             return _vacuumed(self.at.engine.vacuum(statement.target))
         why: str | None = None
         try:
@@ -203,14 +212,14 @@ class Answering:
 
     def _is_no_table(self, name: str) -> bool:
         world = self.at.catalog.world()
-        return name.lower() in world.plain or world.resolve(name) not in world.tables
+        return key_of(name) in world.plain or world.resolve(name) not in world.tables
 
     def _committed(self, statement: s.TableStatement, rows: int | None, version: int | None = None) -> None:
         """Tell of a statement that has changed a table; in a transaction, keep it until that is committed."""
         if not statement.writes or rows == 0 or not (self.at.committed or self.within):
             return
         world = self.at.catalog.world() if self.within is None else self.within.reading().world
-        table = world.tables.get(statement.target.lower())
+        table = world.tables.get(key_of(statement.target))
         if table is None:
             return
         if self.within is not None:
@@ -236,7 +245,7 @@ class Answering:
         if report is None:
             state = "created without rows" if not statement.initialize else "exists already"
             return Done(f"materialized view {statement.name} {state}")
-        remark = views.remark(statement.name.lower())
+        remark = views.remark(key_of(statement.name))
         filled = report[statement.name]
         said = f"materialized view {statement.name} created: {counted(filled.rows_inserted)}"
         if filled.action in (Action.NO_DATA, Action.INCREMENTAL):
@@ -261,6 +270,22 @@ class Answering:
             return f"view {name} exists already"
         also = f"; planned again: {', '.join(readers)}" if readers else ""
         return f"view {name} created{also}"
+
+    def _schema(self, statement: s.CreateSchema | s.DropSchema | s.UseSchema) -> str:
+        name = statement.name
+        if isinstance(statement, s.UseSchema):
+            self.at.current = self.at.catalog.world().schema(name).name
+            return f"names without a schema are in {self.at.current} from now on"
+        if isinstance(statement, s.CreateSchema):
+            made = self.at.engine.schemas.create(name, if_not_exists=statement.if_not_exists)
+            return f"schema {name} {'created' if made else 'exists already'}"
+        gone = self.at.engine.schemas.drop(name, if_exists=statement.if_exists, cascade=statement.cascade)
+        if gone is None:
+            return f"schema {name} does not exist"
+        if self.at.current.lower() == name.lower():
+            self.at.current = DEFAULT
+        also = f", and with it {', '.join(gone)}" if gone else ""
+        return f"schema {name} dropped{also}"
 
     def _checkpoint(self, statement: s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint) -> str:
         match statement:

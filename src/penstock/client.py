@@ -28,10 +28,17 @@ class Client:
         self._url, self._token, self._database, self._timeout = url.rstrip("/"), token, database, timeout
 
     def sql(
-        self, text: str, params: Mapping[str, Any] | Sequence[Any] | None = None, limit: int | None = None
+        self,
+        text: str,
+        params: Mapping[str, Any] | Sequence[Any] | None = None,
+        limit: int | None = None,
+        schema: str | None = None,
     ) -> list[dict[str, Any]]:
-        """Run a statement; gives its rows. Values in ``params`` are bound to ``:name`` or ``?``."""
-        body = {"language": "sql", "command": text, "params": params, "limit": limit}
+        """Run a statement; gives its rows. Values in ``params`` are bound to ``:name`` or ``?``.
+
+        ``schema`` is that of names which say none.
+        """
+        body = {"language": "sql", "command": text, "params": params, "limit": limit, "schema": schema}
         return self._ask("POST", f"command/{quote(self._name(), '')}", body)["result"]
 
     def refresh(self, *names: str, full: bool = False, wait: bool = False) -> dict[str, Any]:

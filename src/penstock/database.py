@@ -13,7 +13,7 @@ from penstock.answering import Answering, Done
 from penstock.catalog import HistoryRecord
 from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
-from penstock.engine.options import choice, emission, lag_of, length, patience, plain_name, policy_of
+from penstock.engine.options import choice, emission, lag_of, length, patience, plain_name, policy_of, relation_name
 from penstock.errors import NotSupportedError
 from penstock.observe.alerting import current_alerts
 from penstock.observe.epochs import EpochSummary
@@ -29,6 +29,7 @@ from penstock.observe.timeline import Timeline
 from penstock.observe.timeline import timeline as epoch_timeline
 from penstock.sql import statements as s
 from penstock.sql.clauses import trigger_of
+from penstock.sql.qualifying import qualified
 from penstock.vocabulary import Policy
 from penstock.warehouse import Warehouse
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.engine.model_rows import Model
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
+    from penstock.engine.spark_catalog import Imported
     from penstock.engine.stored import Stored
     from penstock.observe.column_lineage import ColumnOrigin
     from penstock.observe.news import Follower
@@ -118,23 +120,27 @@ class Database:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def sql(self, text: str) -> DataFrame | Done:
-        """Run one statement: a DataFrame for queries and SHOW, DESCRIBE, EXPLAIN; a small result for the rest."""
+    def sql(self, text: str, *, schema: str | None = None) -> DataFrame | Done:
+        """Run one statement: a DataFrame for queries and SHOW, DESCRIBE, EXPLAIN; a small result for the rest.
+
+        ``schema``: that of names which say none, if it is not the one of the last USE.
+        """
         from penstock.sql.parser import parse
 
-        statement = parse(text)
+        answering = Answering(self._at, self._at.transaction, schema)
+        statement = parse(text, answering.current)
         self._at.check_open(to_change=not statement.only_reads)
         self._at.progress("running the statement")
         if isinstance(statement, s.Begin | s.Commit | s.Rollback):
             from penstock.transacting import bounded
 
             return bounded(self._at, statement)
-        return Answering(self._at, self._at.transaction).answer(statement)
+        return answering.answer(statement)
 
-    def read_here(self, text: str) -> Found | None:
+    def read_here(self, text: str, *, schema: str | None = None) -> Found | None:
         """The rows of a query or of SHOW, if it needs no Spark; for whoever wants rows and no DataFrame."""
         self._at.check_open()
-        return Answering(self._at, self._at.transaction).read_here(text)
+        return Answering(self._at, self._at.transaction, schema).read_here(text)
 
     def table(self, name: str, epoch: int | None = None) -> DataFrame:
         """A view's rows at the published epoch, or a table's newest; with ``epoch``, either as it was then."""
@@ -153,49 +159,49 @@ class Database:
         self._at.check_open()
         if not key:
             raise NotSupportedError(f"get takes a key, such as db.get({name!r}, id=..). Use db.find for several rows.")
-        return only_row(find_rows(self._at.spark, self._at.watched.world(), name, key, None), name, key)
+        return only_row(find_rows(self._at.spark, self._at.watched.world(), self._at.meant(name), key, None), name, key)
 
     def find(self, name: str, /, *, limit: int | None = None, **columns: object) -> list[dict[str, Any]]:
         """The rows of a read model whose columns have these values, in the order of its key, documents parsed."""
         from penstock.engine.model_rows import find_rows
 
         self._at.check_open()
-        return find_rows(self._at.spark, self._at.watched.world(), name, columns, limit)
+        return find_rows(self._at.spark, self._at.watched.world(), self._at.meant(name), columns, limit)
 
     def model(self, name: str) -> Model:
         """A read model as it is now: what tells whether it has changed, and its rows with documents as JSON texts."""
         from penstock.engine.model_rows import Model
 
         self._at.check_open()
-        return Model.of(self._at.spark, self._at.watched.world(), name)
+        return Model.of(self._at.spark, self._at.watched.world(), self._at.meant(name))
 
     def snapshot(self, epoch: int | None = None) -> Reader:
         """Views and tables as of one epoch (the newest), so that they agree, whatever is published meanwhile."""
         from penstock.engine.snapshots import Reader, moment_at
 
         self._at.check_open()
-        return Reader(lambda: self.spark, moment_at(self._catalog, epoch=epoch))
+        return Reader(lambda: self.spark, moment_at(self._catalog, epoch=epoch), self._at.current)
 
     def changes(self, name: str, since: int, until: int | None = None) -> DataFrame:
         """A view's rows that came and went between two epochs (up to the newest), with their ``__weight``."""
         from penstock.engine.snapshots import changes
 
         self._at.check_open()
-        return changes(self.spark, self._catalog, name, since, until)
+        return changes(self.spark, self._catalog, self._at.meant(name), since, until)
 
     def stored(self, name: str, epoch: int | None = None) -> Stored | None:
         """The rows of ``table(name, epoch)`` batch by batch, if their files can be read without Spark."""
         from penstock.engine.stored import stored
 
         self._at.check_open()
-        return stored(self._catalog, name, epoch)
+        return stored(self._catalog, self._at.meant(name), epoch)
 
     def changes_here(self, name: str, since: int, until: int | None = None) -> pa.Table | None:
         """The rows of ``changes``, if they are few and need no Spark."""
         from penstock.engine.snapshots import changed
 
         self._at.check_open()
-        return changed(self._at.spark, self._catalog, name, since, until).rows()
+        return changed(self._at.spark, self._catalog, self._at.meant(name), since, until).rows()
 
     def follow(self) -> Follower:
         """One who can be asked what is new: epochs, refreshes and alerts, whichever process made them."""
@@ -212,13 +218,15 @@ class Database:
     def history(self, name: str | None = None, limit: int | None = None) -> list[HistoryRecord]:
         """What refreshes did, newest first."""
         self._at.check_open()
-        key = self._catalog.world().view_key(name) if name is not None else None
-        return self._catalog.history(key, limit)
+        return self._catalog.history(self._view_key(name), limit)
+
+    def _view_key(self, name: str | None) -> str | None:
+        return None if name is None else self._catalog.world().view_key(self._at.meant(name))
 
     def alerts(self, name: str | None = None) -> list[Alert]:
         """What somebody should know of, of one view or of all: first what goes on, then what is over."""
         self._at.check_open()
-        return current_alerts(self._catalog, self._catalog.world().view_key(name) if name is not None else None)
+        return current_alerts(self._catalog, self._view_key(name))
 
     def statistics(self) -> dict[str, ViewStatistics]:
         """What the refreshes of each view came to, as far back as the history goes; by the view's name."""
@@ -246,7 +254,7 @@ class Database:
         """
         from penstock.observe.verify import verify_views
 
-        return verify_views(self.spark, self._catalog.world(), names, sample)
+        return verify_views(self.spark, self._catalog.world(), [self._at.meant(name) for name in names], sample)
 
     def graph(self) -> Graph:
         """Tables and views and who reads whom; ``print`` it."""
@@ -271,12 +279,12 @@ class Database:
         self._at.check_open()
         world = self._catalog.world()
         if re.match(r"\s*CREATE\s", name, re.IGNORECASE):
-            statement = parse(name)
+            statement = parse(name, self._at.current)
             if not isinstance(statement, s.CreateView):
                 raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
             self._at.progress("planning")
             return explain_planned(world, self._at.engine.views.define(world, statement))
-        return explain_known(self._catalog, world, name)
+        return explain_known(self._catalog, world, self._at.meant(name))
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
@@ -287,7 +295,7 @@ class Database:
         at most for a time such as ``wait="5 minutes"``.
         """
         self._at.check_open(to_change=True)
-        wanted = [n for name in names for n in ([name] if isinstance(name, str) else name)]
+        wanted = [self._at.meant(n) for name in names for n in ([name] if isinstance(name, str) else name)]
         return self._at.engine.refresh(wanted if names else None, full=full, wait=patience(wait))
 
     @property
@@ -310,7 +318,15 @@ class Database:
     def register_table(self, name: str, path: str | os.PathLike[str]) -> None:
         """Make an existing Delta table known under a name."""
         self._at.check_open(to_change=True)
-        self._at.tables.register(plain_name(name), os.fspath(path))
+        self._at.tables.register(relation_name(name, self._at.current), os.fspath(path))
+
+    def import_tables(self, name: str) -> list[Imported]:
+        """Make Delta tables of Spark's catalog known: ``catalog.schema.table``, or all of ``catalog.schema``.
+
+        They are external tables of the same schema and name here, and stay where they are.
+        """
+        self._at.check_open(to_change=True)
+        return self._at.engine.spark_catalog.imported(name)
 
     def create_view(
         self,
@@ -346,11 +362,11 @@ class Database:
         )  # fmt: skip
         return self._at.engine.views.create(
             s.CreateView(
-                query, name=plain_name(name), query=query, or_replace=or_replace, if_not_exists=if_not_exists,
-                columns=tuple((c, None) for c in columns), comment=comment,
-                properties=tuple((properties or {}).items()), trigger=trigger_of(refresh), policy=policy_of(policy),
-                initialize=initialize, placement=s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets),
-                options=options,
+                query, name=relation_name(name, self._at.current), query=qualified(query, self._at.current),
+                or_replace=or_replace, if_not_exists=if_not_exists, columns=tuple((c, None) for c in columns),
+                comment=comment, properties=tuple((properties or {}).items()), trigger=trigger_of(refresh),
+                policy=policy_of(policy), initialize=initialize, options=options,
+                placement=s.Placement(tuple(partitioned_by), tuple(cluster_by), buckets),
             )
         )  # fmt: skip
 
@@ -369,7 +385,7 @@ class Database:
         self._at.check_open(to_change=True)
         self._at.engine.views.alter(
             s.AlterView(
-                "", name=name, policy=policy, trigger=None if refresh is None else trigger_of(refresh),
+                "", name=self._at.meant(name), policy=policy, trigger=None if refresh is None else trigger_of(refresh),
                 lag=lag_of(target_lag, none=True), consistency=consistency, schedule=schedule_policy,
                 priority=priority,
             )
@@ -378,12 +394,12 @@ class Database:
     def suspend(self, name: str) -> None:
         """Leave a view out of what is refreshed by itself, until ``resume``."""
         self._at.check_open(to_change=True)
-        self._at.engine.views.suspend(name, suspended=True)
+        self._at.engine.views.suspend(self._at.meant(name), suspended=True)
 
     def resume(self, name: str) -> None:
         """Refresh a view by itself again, whatever went wrong before."""
         self._at.check_open(to_change=True)
-        self._at.engine.views.suspend(name, suspended=False)
+        self._at.engine.views.suspend(self._at.meant(name), suspended=False)
 
     def on_commit(self, callback: Callable[[Committed], object]) -> Callable[[], None]:
         """Have a function called after each commit that a statement makes to a table here.
@@ -459,12 +475,12 @@ class Database:
         from penstock.engine.snapshots import time_of
 
         self._at.check_open(to_change=True)
-        return self._at.tables.advance_watermark(name, time_of(moment))
+        return self._at.tables.advance_watermark(self._at.meant(name), time_of(moment))
 
     def replay_late(self, name: str) -> Report:
         """Take the rows that came too late for a view after all, and refresh it."""
         self._at.check_open(to_change=True)
-        return self._at.engine.replay_late(name)
+        return self._at.engine.replay_late(self._at.meant(name))
 
     def checkpoint(self, name: str) -> int:
         """Name the newest epoch, so that it is kept and can be gone back to; gives its number."""
@@ -487,7 +503,7 @@ class Database:
     def vacuum(self, name: str | None = None) -> Freed:
         """Delete what epochs beyond the setting ``retention`` have left of a view (of all); happens daily anyway."""
         self._at.check_open(to_change=True)
-        return self._at.engine.vacuum(name)
+        return self._at.engine.vacuum(None if name is None else self._at.meant(name))
 
     def settings(self) -> dict[str, str]:
         """The settings of the warehouse, as they hold now."""
@@ -499,4 +515,4 @@ class Database:
     def drop_view(self, name: str, cascade: bool = False) -> None:
         """Drop a view; with ``cascade`` also the views that read it."""
         self._at.check_open(to_change=True)
-        self._at.engine.views.drop(name, cascade=cascade)
+        self._at.engine.views.drop(self._at.meant(name), cascade=cascade)

@@ -34,7 +34,7 @@ class OpenTransaction:
         from penstock.sql.parser import parse
 
         self._at.check_open()
-        statement = parse(text)
+        statement = parse(text, self._at.current)
         if isinstance(statement, s.Begin | s.Commit | s.Rollback):
             raise NotSupportedError(
                 "this transaction ends with its 'with' block: leave that to commit, or raise an exception to roll back."

@@ -15,6 +15,7 @@ from penstock.engine.callbacks import Callbacks, Committed
 from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
 from penstock.lineage import Lineage, wanted
+from penstock.sql.names import DEFAULT, QualifiedName, is_path
 from penstock.storage.locations import local_path
 from penstock.telling import Telling, log_refresh
 
@@ -60,6 +61,8 @@ class Warehouse:
         self.catalog.alerted = self.alerting
         self.transaction: Transaction | None = None
         """What BEGIN has begun."""
+        self.current = DEFAULT
+        """The schema of names that say none: what USE has said."""
         self._lineage: Lineage | None = None
         self._given_spark = spark
 
@@ -68,6 +71,11 @@ class Warehouse:
             raise PenstockError("this database is closed. Open it again with penstock.connect(path).")
         if to_change and self._refusal:
             raise WarehouseError(self._refusal)
+
+    def meant(self, name: str) -> str:
+        """A name of a table or view as it is meant here: in the current schema, if it says none."""
+        as_it_is = self.current == DEFAULT or is_path(name)  # which is told when it is looked for
+        return name if as_it_is else str(QualifiedName.read(name, self.current))
 
     @property
     def spark(self) -> Spark:

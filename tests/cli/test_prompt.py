@@ -109,9 +109,11 @@ def test_where_a_statement_ends(text: str, complete: bool) -> None:
 
 def test_names_are_completed_before_keywords_and_in_the_case_that_was_begun() -> None:
     def completed(text: str) -> list[str]:
-        return [c.text for c in Words(["Totals", "Orders"]).get_completions(Document(text), CompleteEvent())]
+        words = Words(["Totals", "Orders", "gold.daily"])
+        return [c.text for c in words.get_completions(Document(text), CompleteEvent())]
 
     assert completed("SELECT * FROM tot") == ["Totals"]
+    assert completed("SELECT * FROM (gold.d") == completed("refresh g")[:1] == ["gold.daily"]
     assert completed("select * from o") == ["Orders", "on", "optimize", "or", "order", "outer", "over"]
     assert completed("MATER") == ["MATERIALIZED"]
     assert completed("SELECT ") == []

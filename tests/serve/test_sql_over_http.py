@@ -191,3 +191,21 @@ def test_a_view_is_explained_before_it_is_created(server: Server) -> None:
     wrong = asked("CREATE MATERIALIZED VIEW n AS SELECT nothing FROM orders")
     assert (wrong.status, "nothing" in wrong.json["detail"]) == (400, True)
     assert asked("SELECT 1").status == asked("CREATE TABLE t (a INT)").status == 400
+
+
+def test_a_schema_for_each_command(server: Server) -> None:
+    for text in ("CREATE SCHEMA north", "CREATE TABLE north.orders (id INT, region STRING)",
+                 "INSERT INTO north.orders VALUES (7, 'no')"):  # fmt: skip
+        assert server.sql(text).status == 200
+    assert rows(server.sql(ORDERS, "query", schema="north")) == [{"id": 7, "region": "no"}]
+    assert len(rows(server.sql(ORDERS, "query"))) > 1
+    assert len(rows(server.sql(ORDERS.replace("orders", "default.orders"), "query", schema="NORTH"))) > 1
+    assert rows(server.sql("INSERT INTO orders VALUES (8, 'no')", schema="north"))[0]["rows"] == 1
+    assert rows(server.sql("SELECT orders.id FROM orders WHERE id = 8", schema="north")) == [{"id": 8}]
+    unknown = server.sql(ORDERS, "query", schema="south")
+    assert (unknown.status, unknown.json["exception"]) == (404, "NotFoundError")
+    refused = server.sql("USE north")
+    assert (refused.status, refused.json["help"]) == (400, "Send schema with each command.")
+    assert rows(server.sql("DROP SCHEMA north CASCADE"))[0]["message"] == (
+        "schema north dropped, and with it north.orders"
+    )

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
 from http_server import Answer, Server, Servers, tokens_of
+from pyspark.sql import SparkSession
 
 import penstock
 from penstock.catalog.leases import Leases
@@ -345,3 +347,22 @@ def test_an_epoch_of_an_older_penstock_is_told_without_times(copied: Callable[[]
         (name, None, "INCREMENTAL") for name in ("totals", "large", "copies")
     }
     assert all(node.seconds > 0 and not node.critical for node in told.nodes)
+
+
+def test_views_of_schemas(copied: Callable[[], Path], serving: Servers, spark: SparkSession) -> None:
+    path = copied()
+    with penstock.connect(path, spark=spark) as db:
+        db.sql("CREATE SCHEMA `gold 2`")
+        db.sql("CREATE MATERIALIZED VIEW `gold 2`.`totals.all` AS SELECT SUM(amount) AS total FROM orders")
+    ask, name = serving("-w", f"shop={path}").ask, quote("`gold 2`.`totals.all`")
+    told = ask("GET", f"/api/v1/views/{name}").json
+    assert (told["name"], told["reads"]) == ("`gold 2`.`totals.all`", ["orders"])
+    assert ask("GET", f"/api/v1/views/{name}/rows").json["result"] == [{"total": "60.00"}]
+    lineage = ask("GET", f"/api/v1/views/{name.upper()}/lineage").json["result"]
+    assert [each["other"] for each in lineage] == ["orders"]
+    assert ask("POST", f"/api/v1/views/{name}/refresh").json["views"][0]["action"] == "NO_DATA"
+    assert ask("GET", "/api/v1/views/gold.totals").json["detail"].startswith("there is no materialized view")
+    assert ask("GET", "/api/v1/views/a..b").status == 400
+    schema = {view["name"]: view["columns"] for view in ask("GET", "/api/v1/schema/shop").json["materializedViews"]}
+    assert [column["name"] for column in schema["`gold 2`.`totals.all`"]] == ["total"]
+    assert b'view="`gold 2`.`totals.all`"' in ask("GET", "/metrics").body

@@ -13,19 +13,30 @@ from sqlalchemy import event, insert, text, update
 from penstock.catalog import (
     Catalog,
     Definition,
+    Fence,
     Frontier,
     HistoryRecord,
     Mark,
     NodeDetails,
     NodeRecord,
     Publication,
+    Schema,
     Seen,
     TableRecord,
     ViewRecord,
 )
+from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases
+from penstock.catalog.schema_records import Dropped, SchemaRecords
 from penstock.catalog.tables import SCHEMA_VERSION, epochs, settings
-from penstock.errors import AlreadyExistsError, DependencyError, LeaseLostError, NotFoundError, WarehouseError
+from penstock.errors import (
+    AlreadyExistsError,
+    BusyError,
+    DependencyError,
+    LeaseLostError,
+    NotFoundError,
+    WarehouseError,
+)
 from penstock.vocabulary import Policy
 from postgres import new_database
 
@@ -277,6 +288,8 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("ALTER TABLE tables DROP COLUMN published"))
         connection.execute(text("DROP TABLE read_models"))
         connection.execute(text("DROP TABLE plain_views"))
+        connection.execute(text("DROP TABLE schemas"))
+        connection.execute(text("ALTER TABLE tables DROP COLUMN catalog_name"))
         connection.execute(text("ALTER TABLE views DROP COLUMN written"))
         connection.execute(text("ALTER TABLE views DROP COLUMN scheduled_at"))
         connection.execute(text("ALTER TABLE leases DROP COLUMN began"))
@@ -292,6 +305,56 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
     assert [record.epoch for record in Catalog(url).history("v")] == [2, 1]
     newer.record([replace(done("v", 3), details={"alerts": {"state_mismatch": "why"}})])
     assert [alert.message for alert in newer.alerts()] == ["why"]
+
+
+def test_names_with_dots_from_before_there_were_schemas(catalog: Catalog, url: str) -> None:
+    """They stay in the schema default, under keys that are not those of names of two parts."""
+    SchemaRecords(catalog).add(Schema(key="a", name="a", created_at=WHEN))  # so that they can be written as they were
+    catalog.add_table(table("A.T"))
+    put(catalog, view("A.V", "a.t"), [node("a.v", "a.t")])
+    put(catalog, view("W", "a.v"), [node("w", "a.v")])
+    read = {"a.v": {"a.t": Frontier(1, "id", True)}, "w": {"a.v": Frontier(1, "id", True)}}
+    catalog.publish(Publication(versions={"a.v": 1}, frontiers=read, sources={"a.t": 1}, history=[done("a.v")]))
+    Checkpoints(catalog).add("before")
+    with catalog.transaction(writes=True) as connection:
+        connection.execute(text("DROP TABLE schemas"))
+        connection.execute(text("ALTER TABLE tables DROP COLUMN catalog_name"))
+        connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="6"))
+    newer = Catalog(url)
+    world = newer.world()
+    assert {key: one.name for key, one in world.tables.items()} == {"`a.t`": "`A.T`"}
+    found = {key: (one.name, one.reads, one.nodes) for key, one in world.views.items()}
+    assert found == {"`a.v`": ("`A.V`", ("`a.t`",), ("`a.v`",)), "w": ("W", ("`a.v`",), ("w",))}
+    assert {name: one.inputs for name, one in world.nodes.items()} == {"`a.v`": ("`a.t`",), "w": ("`a.v`",)}
+    assert {name: set(consumed) for name, consumed in world.frontiers.items()} == {"`a.v`": {"`a.t`"}, "w": {"`a.v`"}}
+    assert [record.view for record in newer.history("`a.v`")] == ["`a.v`"]
+    moment = newer.moment()
+    assert moment is not None
+    assert (moment.sources, moment.world.nodes["`a.v`"].version) == ({"`a.t`": 1}, 1)
+    assert (world.resolve("`A.T`"), list(world.schemas)) == ("`a.t`", ["default"])
+    (kept,) = Checkpoints(newer).all()
+    assert (kept.nodes, kept.tables[0]["name"]) == ({"`a.v`": ("/nodes/a.v", 1), "w": ("/nodes/w", None)}, "`A.T`")
+    assert kept.sources_of("`a.v`") == {"`A.T`": 1}
+
+
+def test_a_schema_is_needed_and_dropped_with_all_that_is_known_to_be_in_it(catalog: Catalog) -> None:
+    with pytest.raises(NotFoundError, match=r"no schema 'gold'\. CREATE SCHEMA gold makes it"):
+        catalog.add_table(table("gold.t"))
+    schema = Schema(key="gold", name="Gold", created_at=WHEN)
+    SchemaRecords(catalog).add(schema)
+    with pytest.raises(AlreadyExistsError, match="schema 'Gold' exists"):
+        SchemaRecords(catalog).add(schema)
+    catalog.add_table(table("gold.t"))
+    put(catalog, view("gold.V", "gold.t"), [node("gold.v", "gold.t")])
+    put(catalog, view("W", "gold.v"), [node("w", "gold.v")])
+    assert catalog.world().schemas["gold"] == schema
+    all_of_it = Dropped(tables=["gold.t"], views=["w", "gold.v"], plain=[], order=["w", "gold.v", "gold.t"])
+    with pytest.raises(BusyError, match="something was created in it"):
+        SchemaRecords(catalog).drop(schema, replace(all_of_it, views=["gold.v"]), Fence("nobody", frozenset()))
+    assert set(catalog.world().views) == {"w", "gold.v"}
+    SchemaRecords(catalog).drop(schema, all_of_it, Fence("nobody", frozenset()))
+    world = catalog.world()
+    assert (world.tables, world.views, world.nodes, list(world.schemas)) == ({}, {}, {}, ["default"])
 
 
 def test_an_alert_is_raised_once_and_cleared_when_it_is_over(catalog: Catalog) -> None:

@@ -19,6 +19,7 @@ from penstock.catalog.records import (
     ViewRecord,
     World,
 )
+from penstock.catalog.schemas import Schema
 
 __all__ = [
     "AsOf",
@@ -36,6 +37,7 @@ __all__ = [
     "PlainView",
     "Publication",
     "ReadModel",
+    "Schema",
     "Seen",
     "TableRecord",
     "ViewRecord",

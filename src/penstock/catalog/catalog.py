@@ -39,6 +39,7 @@ from penstock.catalog.records import (
     ViewRecord,
     World,
 )
+from penstock.catalog.schemas import read_schemas
 from penstock.catalog.states import ViewState, read_states, write_state
 from penstock.catalog.tables import utc
 from penstock.catalog.working import being_refreshed, dead_leases, take_away, working
@@ -296,6 +297,7 @@ class Catalog:
                     external=table.external,
                     created_at=table.created_at,
                     watermark=asdict(table.watermark) if table.watermark else None,
+                    catalog_name=table.catalog_name,
                 )
             )
 
@@ -412,7 +414,7 @@ def read_world(connection: Connection) -> World:
     tables = {
         row["key"]: TableRecord(
             key=row["key"], name=row["name"], path=row["path"], external=row["external"],
-            created_at=row["created_at"], **_watermark(row["watermark"]),
+            created_at=row["created_at"], catalog_name=row["catalog_name"], **_watermark(row["watermark"]),
         )
         for row in connection.execute(select(t.tables).order_by(t.tables.c.created_at)).mappings()
     }  # fmt: skip
@@ -452,17 +454,10 @@ def read_world(connection: Connection) -> World:
     marks = connection.execute(select(t.watermarks).join(last, same)).mappings()
     watermarks = {row["relation"]: Mark(row["value"], Seen(**row["seen"]) if row["seen"] else None) for row in marks}
     return World(
-        tables=tables,
-        views=views,
-        nodes=nodes,
-        frontiers=frontiers,
-        epoch=_newest_epoch(connection),
-        settings=settings,
-        watermarks=watermarks,
-        states=read_states(connection),
-        **read_models(connection),
-        **read_intents(connection),
-    )
+        tables=tables, views=views, nodes=nodes, frontiers=frontiers, epoch=_newest_epoch(connection),
+        settings=settings, watermarks=watermarks, states=read_states(connection), **read_models(connection),
+        **read_intents(connection), **read_schemas(connection),
+    )  # fmt: skip
 
 
 def _newest_epoch(connection: Connection) -> int:

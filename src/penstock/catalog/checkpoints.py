@@ -13,6 +13,7 @@ from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, now, read_world, utc
 from penstock.catalog.publishing import check_fence, next_epoch
 from penstock.catalog.records import Fence
+from penstock.catalog.schemas import restore_schemas
 from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 
 _KEPT = (t.views, t.nodes, t.dependencies, t.view_nodes, t.frontiers)
@@ -106,6 +107,8 @@ class Checkpoints:
             before = read_world(connection).nodes
             connection.execute(delete(t.views))
             connection.execute(delete(t.nodes))
+            rows = [*checkpoint.tables, *checkpoint.state["views"]]
+            restore_schemas(connection, [row["name"] for row in rows], now())
             wanted = set(missing)
             _fill(connection, t.tables, [row for row in checkpoint.tables if row["key"] in wanted])
             for table in _KEPT:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlalchemy import Connection, text, update
 
+from penstock.catalog.dotted_names import rename_dotted
 from penstock.catalog.tables import SCHEMA_VERSION, settings
 
-MIGRATIONS: dict[int, list[str]] = {
+MIGRATIONS: dict[int, list[str | Callable[[Connection], None]]] = {
     2: ["ALTER TABLE history ADD COLUMN details JSON"],
     3: [
         "ALTER TABLE views ADD COLUMN options JSON",
@@ -47,6 +50,12 @@ MIGRATIONS: dict[int, list[str]] = {
         "ALTER TABLE history ADD COLUMN since TIMESTAMPTZ",
         "ALTER TABLE history ADD COLUMN longest FLOAT",
     ],
+    7: [
+        "CREATE TABLE schemas (key VARCHAR(255) NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, "
+        "created_at TIMESTAMPTZ NOT NULL)",
+        "ALTER TABLE tables ADD COLUMN catalog_name TEXT",
+        rename_dotted,
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 
@@ -54,6 +63,9 @@ MIGRATIONS: dict[int, list[str]] = {
 def migrate(connection: Connection, found: int) -> None:
     """Run what is missing, in the transaction that the connection is in."""
     for version in range(found + 1, SCHEMA_VERSION + 1):
-        for statement in MIGRATIONS[version]:
-            connection.execute(text(statement))
+        for step in MIGRATIONS[version]:
+            if isinstance(step, str):
+                connection.execute(text(step))
+            else:
+                step(connection)
     connection.execute(update(settings).where(settings.c.name == "schema_version").values(value=str(SCHEMA_VERSION)))

@@ -30,6 +30,7 @@ from penstock.catalog.records import (
     Seen,
     ViewRecord,
 )
+from penstock.catalog.schemas import claim_schema
 from penstock.errors import AlreadyExistsError, LeaseLostError, NotFoundError
 from penstock.vocabulary import Reason, When
 
@@ -235,6 +236,7 @@ def _say_emptied(connection: Connection, epoch: int, definition: Definition, pub
 
 
 def claim_name(connection: Connection, key: str, name: str) -> None:
+    claim_schema(connection, name)
     for table, kind in ((t.tables, "table"), (t.views, "materialized view"), (t.plain_views, "view")):
         if connection.execute(select(table.c.key).where(table.c.key == key)).scalar() is not None:
             raise AlreadyExistsError(

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.models import PlainView, ReadModel
+from penstock.catalog.schemas import Schema, known_schema
 from penstock.catalog.states import ViewState
 from penstock.errors import AlreadyExistsError, NotFoundError, NotSupportedError, nearest
 from penstock.graph import Dag
-from penstock.sql.names import OWN
+from penstock.sql.names import DEFAULT, OWN, QualifiedName, is_path, key_of
 from penstock.sql.statements import USUAL, Options, Watermark
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
@@ -34,6 +35,8 @@ class TableRecord:
     watermark: Watermark | None = None
     floor: int | None = None
     """What its watermark was advanced to by hand."""
+    catalog_name: str | None = None
+    """What Spark's catalog calls it, if it was found there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +246,7 @@ class World:
     """By the key of the view that is maintained."""
     intents: Mapping[str, Intent] = field(default_factory=dict)
     """Tables that are being written by a transaction which is not published yet."""
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
     """The versions of tables that the last transaction on each has published."""
 
@@ -292,16 +296,21 @@ class World:
     def late_node(self, name: str) -> tuple[ViewRecord, NodeRecord] | None:
         """The view that a name of late rows belongs to, and the node that keeps them."""
         for view in self.views.values():
-            if view.options.lateness is not None and name.lower().startswith(view.key + LATE):
-                node = self.late_nodes(view).get(name.lower())
+            if view.options.lateness is not None:
+                node = self.late_nodes(view).get(key_of(name))
                 if node is not None:
                     return view, node
         return None
 
-    def check_not_late(self, name: str) -> None:
-        """A table or view cannot have the name by which a view's late rows are read."""
+    def schema(self, name: str) -> Schema:
+        """The schema of a name."""
+        return known_schema(self.schemas, name)
+
+    def check_can_be(self, name: str) -> None:
+        """A table or view needs a schema, and cannot have the name by which a view's late rows are read."""
+        self.schema(QualifiedName.read(name).schema)
         for view in self.views.values():
-            if view.options.lateness is not None and name.lower() in {view.key + LATE, *self.late_nodes(view)}:
+            if view.options.lateness is not None and key_of(name) in {late_name(view.key), *self.late_nodes(view)}:
                 raise AlreadyExistsError(
                     f"the name {name!r} is taken by the rows that come late for view {view.name!r}. "
                     "Choose another name."
@@ -310,7 +319,7 @@ class World:
     def resolve(self, name: str) -> str:
         """The key of a table or view, or of a view's late rows."""
         self._check_no_path(name)
-        key = name.lower()
+        key = key_of(name)
         if key.startswith(OWN):
             raise NotSupportedError(
                 f"{name!r} tells of Penstock itself: queries can read it, but views and statements that write cannot. "
@@ -318,7 +327,7 @@ class World:
             )
         if key in self.tables or key in self.views or self.late_node(key) is not None:
             return key
-        view = self.views.get(key.removesuffix(LATE)) if key.endswith(LATE) else None
+        view = next((view for view in self.views.values() if late_name(view.key) == key), None)
         several = self.late_nodes(view) if view is not None else {}
         if view is not None and several:
             raise NotFoundError(
@@ -329,13 +338,14 @@ class World:
             raise NotSupportedError(
                 f"{name!r} is a plain view: it is a query with a name, which has no rows of its own. Use what it reads."
             )
+        self.schema(QualifiedName.read(name).schema)
         names = sorted(one.name for kind in (self.tables, self.views, self.plain) for one in kind.values())
         raise NotFoundError(f"there is no table or view {name!r}. {nearest(name, names)}")
 
     def view_key(self, name: str) -> str:
         """The key of a materialized view."""
         self._check_no_path(name)
-        key = name.lower()
+        key = key_of(name)
         if key in self.tables:
             raise NotFoundError(
                 f"{name!r} is a table, not a materialized view. SHOW MATERIALIZED VIEWS lists the views; "
@@ -346,13 +356,14 @@ class World:
                 f"{name!r} is a plain view, not a materialized view: it needs no refresh. It goes with DROP VIEW."
             )
         if key not in self.views:
+            self.schema(QualifiedName.read(name).schema)
             names = [view.name for view in self.views.values()]
             raise NotFoundError(f"there is no materialized view {name!r}. {nearest(name, names)}")
         return key
 
     def _check_no_path(self, name: str) -> None:
         """Tables and views are told by name, and somebody may try the path of one."""
-        if "/" not in name:
+        if not is_path(name):
             return
         path = name.removeprefix("file://").removeprefix("file:").rstrip("/")
         tables = {table.path.rstrip("/"): table.name for table in self.tables.values()}
@@ -367,12 +378,23 @@ class World:
         return record.name if record else key
 
 
+def late_name(view: str, of: str | None = None) -> str:
+    """The key of the rows that came late for a view, in all or in one of several tables.
+
+    >>> late_name("bars"), late_name("gold.bars", "trades"), late_name("gold.bars", "silver.trades")
+    ('bars_late', 'gold.bars_late_trades', 'gold.bars_late_silver_trades')
+    """
+    own, table = QualifiedName.read(view), None if of is None else QualifiedName.read(of)
+    parts = [] if table is None else [table.name] if table.schema == DEFAULT else [table.schema, table.name]
+    return own.beside("_".join([own.name + LATE, *parts])).key
+
+
 def late_names(view: str, nodes: Iterable[NodeRecord]) -> dict[str, NodeRecord]:
     """The names by which the late rows of a view are read."""
     late = [node for node in nodes if node.details.late]
     if len(late) == 1:
-        return {view + LATE: late[0]}
-    return {f"{view}{LATE}_{node.inputs[0]}": node for node in late}
+        return {late_name(view): late[0]}
+    return {late_name(view, node.inputs[0]): node for node in late}
 
 
 @dataclass(frozen=True, kw_only=True)

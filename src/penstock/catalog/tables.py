@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 NO_ROWS = -1
 """In the place of a version: the node was emptied, and has none."""
@@ -32,6 +32,13 @@ settings = Table(
     Column("value", Text, nullable=False),
 )  # fmt: skip
 
+schemas = Table(
+    "schemas", metadata,
+    Column("key", String(255), primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+)  # fmt: skip
+
 tables = Table(
     "tables", metadata,
     Column("key", String(255), primary_key=True),
@@ -41,6 +48,7 @@ tables = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("watermark", JSON),
     Column("published", Integer),
+    Column("catalog_name", Text),
 )  # fmt: skip
 
 intents = Table(

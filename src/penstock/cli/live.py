@@ -11,6 +11,7 @@ from rich.text import Text
 
 from penstock.cli.output import cell, fits, plain_table
 from penstock.cli.show import last_refresh, time_cells
+from penstock.sql.names import key_of
 
 if TYPE_CHECKING:
     from penstock.observe.status import ViewStatus
@@ -39,7 +40,7 @@ def _table(rows: Iterable[dict[str, Text]], past: bool, but: Collection[str]) ->
 
 def _cells(view: ViewStatus, refreshing: Collection[str], past: bool) -> dict[str, Text]:
     refreshes, state, lag, target = time_cells(view)
-    if view.name.lower() in refreshing:
+    if key_of(view.name) in refreshing:
         state = Text("refreshing", style="cyan")
     found = {
         "view": cell(view.name, "bold"), "refreshes": refreshes, "state": state, "lag": lag, "target": target,

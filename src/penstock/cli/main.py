@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from penstock.cli.bench import bench
 from penstock.cli.checkpoint import checkpoint, restore
 from penstock.cli.demo import demo
+from penstock.cli.importing import import_tables
 from penstock.cli.output import say_hint, say_problem
 from penstock.cli.refresh import refresh
 from penstock.cli.run import run
@@ -84,6 +85,7 @@ for command in (
     bench,
 ):
     app.command()(command)
+app.command("import")(import_tables)
 app.add_typer(token, name="token")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from penstock.cli.progress import Progress
     from penstock.database import Database
 
+_BEGUN = re.compile(r"[\w.`]+")
+"""What a name or a keyword may begin with: schemas have a dot behind them."""
+
 LEAVE = ("\\q", "exit", "quit")
 HELP = """\
 A statement ends with ';' and may take several lines. Tab completes, arrow up recalls, Ctrl-R searches.
@@ -42,9 +46,9 @@ KEYWORDS = """
     DATE DECIMAL DELETE DEPENDENCIES DESC DESCRIBE DISTINCT DOUBLE DROP ELSE END EXCEPT EXISTS EXPLAIN FALSE FOR
     FROM FULL GROUP HAVING HISTORY IF IMMEDIATE IN INCREMENTAL INNER INSERT INT INTERSECT INTERVAL INTO IS JOIN LEFT
     LIKE LIMIT LOCATION MANUAL MATCHED MATERIALIZED MAX MERGE MIN NOT NULL ON OPTIMIZE OR ORDER OUTER OVER PARTITION
-    POLICY REFRESH REPLACE RIGHT ROLLBACK SELECT SEMI SET SHOW STRICT STRING SUM TABLE TABLES TBLPROPERTIES THEN
-    TIMESTAMP TRANSACTION TRUE TRUNCATE TUMBLE TUMBLE_END TUMBLE_START UNION UPDATE USING VALUES VIEW VIEWS WHEN
-    WHERE WITH
+    POLICY REFRESH REPLACE RIGHT ROLLBACK SCHEMA SCHEMAS SELECT SEMI SET SHOW STRICT STRING SUM TABLE TABLES
+    TBLPROPERTIES THEN TIMESTAMP TRANSACTION TRUE TRUNCATE TUMBLE TUMBLE_END TUMBLE_START UNION UPDATE USE USING VALUES
+    VIEW VIEWS WHEN WHERE WITH
 """.split()
 
 
@@ -154,7 +158,7 @@ class Words(Completer):
         self._names = list(names)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        begun = document.get_word_before_cursor(pattern=None)
+        begun = document.get_word_before_cursor(pattern=_BEGUN)
         word = begun.lower()
         if not word:
             return

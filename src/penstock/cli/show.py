@@ -15,6 +15,7 @@ from rich.tree import Tree
 
 from penstock.cli.output import cell, fits, out, plain_table, print_json, print_table
 from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, opened, place_of
+from penstock.sql.names import key_of
 from penstock.vocabulary import Action, Policy, State, Status, When, Word
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def status(
     with opened(place_of(context, warehouse, catalog)) as (database, _):
         views = database.status()
         alerts = [alert for alert in database.alerts() if alert.cleared_at is None]
-        names = {node.name.lower(): node.name for node in database.graph().nodes}
+        names = {key_of(node.name): node.name for node in database.graph().nodes}
     if json:
         print_json([{**asdict(view), "stale": view.stale, "too_old": view.too_old} for view in views])
     elif not views:
@@ -115,7 +116,7 @@ def history(
             _print_epochs(database.epochs(limit), json=json)
             return
         records = database.history(view, limit + 1)
-        names = {node.name.lower(): node.name for node in database.graph().nodes}
+        names = {key_of(node.name): node.name for node in database.graph().nodes}
     shown = records[:limit]
     if json:
         print_json([{**asdict(record), "view": names.get(record.view, record.view)} for record in shown])

@@ -16,6 +16,7 @@ from penstock.cli.live import standing
 from penstock.cli.output import cell, numbered, out, plain_table
 from penstock.cli.show import count, did
 from penstock.cli.warehouse import CatalogOption, WarehouseOption, opened, place_of
+from penstock.sql.names import key_of
 from penstock.vocabulary import Action, State, Status
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _drawn(database: Database) -> RenderableType:
         (numbered(len(alerts), "alert"), "bold red" if alerts else "green"),
     )  # fmt: skip
     table = standing(views, out(), past=True)
-    names = {view.name.lower(): view.name for view in views}
+    names = {key_of(view.name): view.name for view in views}
     lines: list[RenderableType] = [
         Text.assemble((f"{names.get(a.view, a.view)}, {a.kind}: ", "yellow"), a.message) for a in alerts
     ]

@@ -40,6 +40,7 @@ from penstock.engine.workplace import (
     with_upstream,
 )
 from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError, WarehouseError
+from penstock.sql.names import key_of
 from penstock.storage.branch import same_rows, undo
 from penstock.storage.delta_log import Snapshot, first_line, snapshot_of
 from penstock.storage.log_replay import Action
@@ -269,7 +270,7 @@ class _Commit:
             Telling(self._work.refreshing) as told,
         ):
             result = self._work.run(claimed.world(renewal.world), sources, leases, request, told)
-            reports = [r for r in view_reports(renewal.world, result) if r.name.lower() in scope]
+            reports = [r for r in view_reports(renewal.world, result) if key_of(r.name) in scope]
             self._check(world, reports)
             known = world.nodes.keys() | {node.name for d in claimed.definitions for node in d.nodes}
             publication = only(result.publication, known)

@@ -14,6 +14,7 @@ from penstock.catalog import World
 from penstock.engine.report import ViewReport
 from penstock.engine.settings import value_of
 from penstock.graph.groups import FASTEST, Group, groups, policy_of, withheld
+from penstock.sql.names import key_of
 from penstock.sql.statements import NONE
 from penstock.vocabulary import Action, Reason, Status
 
@@ -74,7 +75,7 @@ def not_due(world: World, changed_at: Mapping[str, datetime]) -> set[str]:
 
 def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[ViewReport]:
     """Take out of a publication what must wait for views that failed; gives the reports as they are then."""
-    stopped = [report.name.lower() for report in reports if report.status != Status.SUCCEEDED]
+    stopped = [key_of(report.name) for report in reports if report.status != Status.SUCCEEDED]
     if not stopped:
         return reports
     waiting = withheld(world.views_graph(), groups_of(world), stopped)
@@ -87,7 +88,7 @@ def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[V
         result.publication.watermarks.pop(node, None)
     held = []
     for report in reports:
-        key = report.name.lower()
+        key = key_of(report.name)
         if report.status == Status.SUCCEEDED and key in unpublished:
             reason = Reason.GROUP_FAILED if key in waiting.group else Reason.UPSTREAM_FAILED
             report = replace(
@@ -107,7 +108,7 @@ def hold_back(world: World, result: Result, reports: list[ViewReport]) -> list[V
 
 def _failed_for(world: World, key: str, reports: Iterable[ViewReport]) -> tuple[str, ...]:
     """The views that failed, as far as a view has to do with them: it reads them, or they are of one group."""
-    failed = {r.name.lower(): r.name for r in reports if r.status == Status.FAILED}
+    failed = {key_of(r.name): r.name for r in reports if r.status == Status.FAILED}
     graph = world.views_graph()
     near = set(graph.ancestors([key])).union(*(g.members for g in groups_of(world) if key in g.members))
     return tuple(name for found, name in failed.items() if found in near | graph.ancestors(near))

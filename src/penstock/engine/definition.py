@@ -35,6 +35,7 @@ from penstock.sql import emission
 from penstock.sql.clauses import trigger_of
 from penstock.sql.event_time import times_of_windows, uses_our_windows
 from penstock.sql.json_functions import uses_json
+from penstock.sql.names import key_of
 from penstock.sql.query import lost_names, parse_query, parse_written, spark_text, whole
 from penstock.sql.statements import AFTER_WATERMARK, CreateView, Placement
 from penstock.storage.delta_log import Snapshot
@@ -83,11 +84,11 @@ def define(
         )
     if statement.key is not None:
         placement = replace(placement, properties=(*placement.properties, (SHORT_GROUPS, "true")))
-    nodes = tuple(_placed(node, placement) if node.name == statement.name.lower() else node for node in nodes)
+    nodes = tuple(_placed(node, placement) if node.name == key_of(statement.name) else node for node in nodes)
     if statement.key is not None:
         nodes = (*nodes[:-1], _stamped(nodes[-1], statement.key))
     view = ViewRecord(
-        key=statement.name.lower(), name=statement.name, query=statement.query,
+        key=key_of(statement.name), name=statement.name, query=statement.query,
         columns=tuple((c.name, c.dataType.simpleString(), comment) for c, comment in columns),
         comment=statement.comment, properties=dict(statement.properties), refresh=str(statement.trigger),
         policy=statement.policy, reads=reads, nodes=tuple(node.name for node in nodes),
@@ -132,7 +133,7 @@ def _lateness(world: World, statement: CreateView, reads: tuple[str, ...]) -> tu
     if allowed is None:
         return ()
     tables = [world.tables[key] for key in reads if key in world.tables]
-    owner = f"{statement.name.lower()} {uuid.uuid4().hex}"
+    owner = f"{key_of(statement.name)} {uuid.uuid4().hex}"
     found = tuple(Lateness(t.key, t.watermark.column, allowed, owner) for t in tables if t.watermark is not None)
     if not found:
         raise DefinitionError(
@@ -260,7 +261,7 @@ def _plan_nodes(
 ) -> tuple[tuple[NodeRecord, ...], Unsupported | None]:  # fmt: skip
     """The view's nodes; with the reason when there is one node only, which recomputes."""
     wanted = StructType([StructField(f.name, f.dataType, True, {"comment": c} if c else {}) for f, c in columns])
-    key = statement.name.lower()
+    key = key_of(statement.name)
     changing = non_deterministic(parse_query(statement.query))
     if statement.policy == Policy.FULL:
         problem = Unsupported(Reason.POLICY_FULL, "the policy FULL")

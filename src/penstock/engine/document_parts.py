@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from penstock.catalog import Part, PlainView, ReadModel, ViewRecord, World
-from penstock.engine.naming import DATA, LINEAGE, PRIMARY, VIEW, entity_of
+from penstock.engine.naming import DATA, LINEAGE, entity_of, key_column, query_of
 from penstock.engine.writing_out import documents_of, maintained
 from penstock.errors import DefinitionError, nearest
 from penstock.sql.dialect import SparkSql
 from penstock.sql.json_lineage import JSON, mark_documents
+from penstock.sql.names import key_of
 from penstock.sql.query import name_of, parse_written, tables
 from penstock.vocabulary import PartKind
 
@@ -21,18 +22,17 @@ _KEYS = (*_WHOLE, "string")
 
 def model_of(world: World, view: ViewRecord, settings: Mapping[str, str]) -> tuple[ReadModel, PlainView]:
     """The read model that a view is, and the plain view of its query."""
-    entity = entity_of(view.name)
     types = {name.lower(): (name, kind) for name, kind, _ in view.columns}
     check_columns(view.name, types, documents_of(view))
     model = ReadModel(
-        key=view.key, entity=entity, plain_view=f"{VIEW}{entity}".lower(),
-        primary=types[f"{PRIMARY}{entity}".lower()][0],
+        key=view.key, entity=entity_of(view.name), plain_view=key_of(query_of(view.name)),
+        primary=types[key_column(view.name).lower()][0],
         lineage=tuple(name for low, (name, _) in types.items() if low.startswith(LINEAGE)),
         filters=tuple(name for low, (name, _) in types.items() if low == "id" or low.endswith("_id")),
         parts=tuple(_parts(world, view)),
     )  # fmt: skip
     shown = PlainView(
-        key=model.plain_view, name=f"{VIEW}{entity}", query=view.written or view.query,
+        key=model.plain_view, name=query_of(view.name), query=view.written or view.query,
         columns=tuple((name, kind) for name, kind, _ in view.columns), created_at=view.created_at, settings=settings,
     )  # fmt: skip
     return model, shown
@@ -40,7 +40,7 @@ def model_of(world: World, view: ViewRecord, settings: Mapping[str, str]) -> tup
 
 def check_columns(name: str, types: Mapping[str, tuple[str, str]], documents: set[str]) -> None:
     """A read model has a key, a document, and whole numbers for lineage. ``types``: by names in lower case."""
-    primary = f"{PRIMARY}{entity_of(name)}"
+    primary = key_column(name)
     if primary.lower() not in types:
         raise DefinitionError(
             f"read model {name!r} has no key: its SELECT gives no column {primary!r}. "
@@ -110,7 +110,7 @@ def _array(world: World, relations: Mapping[str, str], node: exp.Expr, path: str
     if isinstance(value, exp.Order):
         value, keys = value.this, [key.this for key in value.expressions]
     source = _source(relations, value)
-    model = None if source is None else world.models.get(source.lower()) or _model(world, source.lower())
+    model = None if source is None else world.models.get(key_of(source)) or _model(world, key_of(source))
     told = ", ".join(key.sql(dialect=SparkSql) for key in keys)
     matched = model.primary if model is not None else told or None
     return Part(path=f"{path}[]", kind=PartKind.ARRAY, source=source, match_key=matched)

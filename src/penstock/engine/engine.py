@@ -22,7 +22,9 @@ from penstock.engine.plain_views import PlainViews
 from penstock.engine.read_models import ReadModels
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
+from penstock.engine.schemas import Schemas
 from penstock.engine.session import Spark
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.steps import Request, Result
 from penstock.engine.vacuum import vacuum_views
 from penstock.engine.views import Views
@@ -37,6 +39,7 @@ from penstock.engine.workplace import (
     with_upstream,
 )
 from penstock.errors import DefinitionError, LeaseLostError, RefreshError
+from penstock.sql.names import key_of
 from penstock.storage.vacuum import Freed
 from penstock.vocabulary import Action, Reason, Status
 
@@ -56,6 +59,8 @@ class Engine:
         self.past = Past(self._work, self.refresh)
         self.plain = PlainViews(self._work, self.views)
         self.models = ReadModels(self._work, self.views)
+        self.spark_catalog = SparkCatalog(self._work)
+        self.schemas = Schemas(self._work)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
         self.refreshing, self.worked = self._work.refreshing, self._work.worked
         self._said: set[str] = set()
@@ -177,8 +182,8 @@ class Engine:
                     raise
                 reports = hold_back(amended, result, view_reports(amended, result))
                 for one in reports:
-                    one.remark = renewal.remarks.get(one.name.lower())
-                done = {one.name.lower() for one in reports if one.status == Status.SUCCEEDED}
+                    one.remark = renewal.remarks.get(key_of(one.name))
+                done = {key_of(one.name) for one in reports if one.status == Status.SUCCEEDED}
                 result.publication.definitions = [d for d in claimed.definitions if d.view.key in done]
                 history = [recorded(r, current, started, due) for r in reports]
                 published = self._publish(result, reports, history, current, leases.fence)

@@ -14,6 +14,7 @@ from types import TracebackType
 from penstock.catalog import Publication, World
 from penstock.engine.callbacks import Callbacks
 from penstock.engine.report import ViewReport
+from penstock.sql.names import key_of
 from penstock.vocabulary import Status
 
 
@@ -80,7 +81,7 @@ class Telling:
         versions = {key: node.version for key, node in world.nodes.items() if node.version is not None}
         versions |= published.sources | published.versions
         for report in reports if self._listeners else ():
-            key = report.name.lower()
+            key = key_of(report.name)
             if key not in self._begun and report.status == Status.FAILED and key in world.views:
                 self._begin(key, world)
             if key in self._begun:

@@ -22,6 +22,7 @@ from penstock.errors import SqlError
 from penstock.frames.spark.types import Kept
 from penstock.sql.dialect import SparkSql
 from penstock.sql.intervals import microseconds
+from penstock.sql.names import key_of
 from penstock.sql.query import (
     parse_query,
     round_trip,
@@ -58,7 +59,7 @@ def _is_same(spark: SparkSession, text: str, read: str, schemas: Mapping[str, St
             # The case of a unit is lost in reading.
             forms = dict.fromkeys([read, re.sub(r"DATE_TRUNC\('\w+'", lambda found: found[0].lower(), read)])
             theirs, *ours = (
-                spark.sql(substitute_tables(t, lambda name: views.names[name.lower()]))
+                spark.sql(substitute_tables(t, lambda name: views.names[key_of(name)]))
                 for t in (spark_text(text), *forms)
             )
             return any(o.sameSemantics(theirs) for o in ours) or _optimized(ours[0]) == _optimized(theirs)
@@ -74,7 +75,7 @@ def _agree(spark: SparkSession, lengths: str) -> bool:
     with TempViews(spark) as views:
         times = spark.sql(_some_times(lengths))
         views.add(_TIMES, times)
-        return spark.sql(substitute_tables(differing, lambda name: views.names[name.lower()])).isEmpty()
+        return spark.sql(substitute_tables(differing, lambda name: views.names[key_of(name)])).isEmpty()
 
 
 def _some_times(lengths: str) -> str:

@@ -22,7 +22,7 @@ from penstock.frames.settings import own
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.plan import Plan, Unsupported, build
 from penstock.plan.operators import Filter, Operator, Project, Scan, TopK
-from penstock.sql.names import OWN
+from penstock.sql.names import OWN, key_of
 from penstock.sql.query import name_of, parse_query
 from penstock.sql.trees import cast, column
 from penstock.storage.delta_log import Snapshot, snapshot_of
@@ -66,8 +66,8 @@ def read(text: str, moment: Callable[[Keys], Reading], spark: SparkOnDemand, own
         if len(names) != 1 or not plainly:  # what an expression without a name is called, only Spark knows
             return None
         name = names.pop()
-        if name.lower().startswith(OWN):
-            return _read_own(tree, name.lower(), spark, own_table, shown)
+        if key_of(name).startswith(OWN):
+            return _read_own(tree, key_of(name), spark, own_table, shown)
         seen = moment(lambda world: [known(world, name)])
         key = known(seen.world, name)
         snapshot = _newest(seen, key)

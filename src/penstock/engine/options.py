@@ -9,13 +9,26 @@ from penstock.engine.settings import checked
 from penstock.errors import DefinitionError
 from penstock.sql import statements as s
 from penstock.sql.intervals import microseconds
+from penstock.sql.names import QualifiedName
 from penstock.vocabulary import Policy
+
+_PART = r"(`(?:[^`]|``)+`|[^`.\s]+)"
 
 
 def plain_name(name: str) -> str:
     if not re.fullmatch(r"[^`.\s]+", name):
         raise DefinitionError(f"{name!r} cannot be a name: it must not be empty or contain dots, spaces or backticks.")
     return name
+
+
+def relation_name(name: str, current: str) -> str:
+    """The name of a new table or view, in the schema that it says or in the current one."""
+    if not re.fullmatch(rf"{_PART}(\.{_PART})*", name):
+        raise DefinitionError(
+            f"{name!r} cannot be a name: write name, or schema.name, and what has dots, spaces or backticks in it in "
+            "`backticks`."
+        )
+    return str(QualifiedName.read(name, current))
 
 
 def emission(emit: str, every: str | None) -> tuple[str, int | None]:

@@ -14,6 +14,7 @@ from penstock.engine.faults import after_error, after_success
 from penstock.engine.report import ViewReport
 from penstock.engine.settings import number_of
 from penstock.engine.sources import Relation
+from penstock.sql.names import key_of
 from penstock.storage.log_listing import newest_version
 from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status
 
@@ -52,7 +53,7 @@ def note_outcomes(
     """Keep the states that have changed. ``pinned``: the versions of the tables that the refresh saw."""
     most = number_of(world.settings, "max_consecutive_errors")
     for report in reports:
-        key = report.name.lower()
+        key = key_of(report.name)
         view, before = world.views.get(key), world.states.get(key, ACTIVE)
         if view is None or not view.refreshes_itself:
             continue

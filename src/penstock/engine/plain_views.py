@@ -10,6 +10,7 @@ from penstock.catalog import PlainView, World
 from penstock.catalog.plain_views import PlainRecords
 from penstock.engine.definition import analyse, relation_schema, statement_of
 from penstock.engine.relations import read_keys
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_query, maintained, readers_of
@@ -24,6 +25,7 @@ from penstock.errors import (
 )
 from penstock.frames.settings import own
 from penstock.sql.dialect import quoted
+from penstock.sql.names import key_of, sql_of
 from penstock.sql.statements import CreatePlainView
 
 
@@ -37,7 +39,9 @@ class PlainViews:
         world = self._work.catalog.world()
         if not _is_wanted(world, statement):
             return None
-        known = world.plain.get(statement.name.lower())
+        with of_object(f"view {statement.name!r}"):
+            world = SparkCatalog(self._work).adopt(world, statement.query)
+        known = world.plain.get(key_of(statement.name))
         made = self._made(world, statement)
         readers = [] if known is None else _maintained_readers(world, made.key)
         amended = replace(world, plain={**world.plain, made.key: made})
@@ -66,7 +70,7 @@ class PlainViews:
             query = f"SELECT * FROM ({query}\n) AS t({', '.join(map(quoted, names))})"
         kinds = [field.dataType.simpleString() for field in columns]
         return PlainView(
-            key=name.lower(), name=name, query=query, columns=tuple(zip(names, kinds, strict=True)),
+            key=key_of(name), name=name, query=query, columns=tuple(zip(names, kinds, strict=True)),
             comment=statement.comment, settings=dict(own(self._work.spark).settings.changed),
             created_at=datetime.now(timezone.utc),
         )  # fmt: skip
@@ -89,7 +93,7 @@ class PlainViews:
 
     def drop(self, name: str, *, if_exists: bool = False) -> bool:
         """Drop a plain view that nothing reads; False if there is none and need not be."""
-        world, key = self._work.catalog.world(), name.lower()
+        world, key = self._work.catalog.world(), key_of(name)
         if key not in world.plain:
             if if_exists:
                 return False
@@ -117,19 +121,19 @@ def _check_unread(world: World, key: str) -> None:
 
 def _with_trial(world: World, statement: CreatePlainView) -> World:
     """The world with the view in it as it is to be, so that a cycle is found."""
-    key = statement.name.lower()
+    key = key_of(statement.name)
     trial = PlainView(
         key=key, name=statement.name, query=statement.query, columns=(), created_at=datetime.now(timezone.utc)
     )
     tried = replace(world, plain={**world.plain, key: trial})
-    in_query(tried, f"SELECT 1 FROM {quoted(statement.name)}")
+    in_query(tried, f"SELECT 1 FROM {sql_of(statement.name)}")
     return tried
 
 
 def _is_wanted(world: World, statement: CreatePlainView) -> bool:
     """Whether there is something to create. A name that is taken is an error."""
-    key = statement.name.lower()
-    world.check_not_late(statement.name)
+    key = key_of(statement.name)
+    world.check_can_be(statement.name)
     for kind, known in (("table", world.tables), ("materialized view", world.views)):
         if key in known:
             raise AlreadyExistsError(f"the name {statement.name!r} is taken by a {kind}. Choose another name.")
@@ -150,7 +154,7 @@ def _is_wanted(world: World, statement: CreatePlainView) -> bool:
 
 def _refuse(world: World, name: str) -> None:
     """There is no plain view of a name."""
-    key = name.lower()
+    key = key_of(name)
     if key in world.views or key in world.tables:
         kind, word = ("materialized view", "MATERIALIZED VIEW") if key in world.views else ("table", "TABLE")
         raise NotFoundError(f"{name!r} is a {kind}. Use DROP {word} {name}.")

@@ -29,8 +29,8 @@ from penstock.plan import NodePlan, Plan, Unsupported, build
 from penstock.plan.nodes import split
 from penstock.plan.operators import Aggregate, Distinct, Filter, Join, Project, Scan, SidedJoin, Union, Values, walk
 from penstock.sql.dialect import SparkSql
-from penstock.sql.names import OWN
-from penstock.sql.query import name_of, parse_query
+from penstock.sql.names import OWN, key_of
+from penstock.sql.query import parse_query, table_names
 from penstock.sql.trees import tree
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.pinned import Pinned
@@ -63,8 +63,7 @@ def read_query(query: exp.Expr, seen: Seen) -> Answer:
         parsed = parse_query(text)
         if not isinstance(parsed, exp.Query) or parsed.find(exp.Limit, exp.Offset, exp.Order, exp.TableSample):
             raise NotHere("a query of ordered or chosen rows")
-        ctes = {cte.alias.lower() for cte in parsed.find_all(exp.CTE)}
-        names = {name_of(table).lower() for table in parsed.find_all(exp.Table)} - ctes
+        names = {key_of(name) for name in table_names(parsed)}
         keys = {name: known(seen.world, name) for name in names}
         if any(key.startswith(OWN) for key in keys.values()):
             raise NotHere("a table that tells of Penstock itself")

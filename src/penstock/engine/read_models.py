@@ -9,9 +9,10 @@ from sqlglot import exp
 from penstock.catalog import World
 from penstock.engine.definition import analyse, relation_schema
 from penstock.engine.document_parts import check_columns
-from penstock.engine.naming import PRIMARY, TABLE, VIEW, entity_of
+from penstock.engine.naming import TABLE, entity_of, key_column, query_of
 from penstock.engine.relations import cycle, read_keys
 from penstock.engine.report import Report
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_definition
@@ -20,6 +21,7 @@ from penstock.frames.settings import own
 from penstock.sql.dialect import SparkSql
 from penstock.sql.documents import JsonAgg, JsonText
 from penstock.sql.json_lineage import document_columns
+from penstock.sql.names import key_of
 from penstock.sql.query import check_query, parse_query, parse_written, table_names
 from penstock.sql.statements import CreateTable, CreateView, Placement
 from penstock.sql.triggers import Trigger
@@ -41,8 +43,9 @@ class ReadModels:
         query = statement.query or ""
         with of_object(f"read model {statement.name!r}"):
             check_query(query, 0, len(query))
+            world = SparkCatalog(self._work).adopt(world, query)
             self._check(world, statement.name, query)
-        primary = f"{PRIMARY}{entity_of(statement.name)}"
+        primary = key_column(statement.name)
         return self._views.create(
             CreateView(
                 statement.text, name=statement.name, query=query, key=primary, soonest=True,
@@ -52,10 +55,10 @@ class ReadModels:
 
     def _check(self, world: World, name: str, query: str) -> None:
         """What a read model needs, before anything is planned."""
-        settings, own_view = own(self._work.spark).settings, f"{VIEW}{entity_of(name)}"
+        settings, own_view = own(self._work.spark).settings, query_of(name)
         for read in table_names(parse_query(query)):
-            if read.lower() in (name.lower(), own_view.lower()):
-                raise cycle(name, [name, read, name] if read.lower() != name.lower() else [name, name])
+            if key_of(read) in (key_of(name), key_of(own_view)):
+                raise cycle(name, [name, read, name] if key_of(read) != key_of(name) else [name, name])
         text = in_definition(world, query, settings, own_view)
         reads = read_keys(world, text, name)
         if not reads:
@@ -114,24 +117,25 @@ def _is_own(node: exp.Expr, select: exp.Select) -> bool:
 
 def _is_wanted(world: World, statement: CreateTable) -> bool:
     """Whether there is something to create; False if it exists and may. A name that is taken is an error."""
-    name, entity = statement.name, entity_of(statement.name)
-    if not entity:
+    name = statement.name
+    if not entity_of(name):
         raise DefinitionError(f"a read model is called tv_<entity>, and {name!r} names no entity.")
     if statement.columns or statement.options or statement.location or statement.watermark:
         raise DefinitionError(
-            f"read model {name!r} takes a query and nothing else: CREATE TABLE {name} AS SELECT {PRIMARY}{entity}, .., "
-            f"data FROM .. For a table of another kind choose a name that does not begin with {TABLE}."
+            f"read model {name!r} takes a query and nothing else: CREATE TABLE {name} AS SELECT "
+            f"{key_column(name)}, .., data FROM .. For a table of another kind choose a name that does not begin with "
+            f"{TABLE}."
         )
-    world.check_not_late(name)
-    if name.lower() in world.models and statement.if_not_exists:
+    world.check_can_be(name)
+    if key_of(name) in world.models and statement.if_not_exists:
         return False
-    if name.lower() in world.models:
+    if key_of(name) in world.models:
         raise AlreadyExistsError(f"read model {name!r} exists already. Use IF NOT EXISTS, or DROP TABLE {name} first.")
-    for taken in (name, f"{VIEW}{entity}"):
+    for taken in (name, query_of(name)):
         for kind, known in (("table", world.tables), ("materialized view", world.views), ("view", world.plain)):
-            if taken.lower() in known:
+            if key_of(taken) in known:
                 raise AlreadyExistsError(
-                    f"read model {name!r} needs the names {name!r} and '{VIEW}{entity}', and {taken!r} is taken by a "
+                    f"read model {name!r} needs the names {name!r} and {query_of(name)!r}, and {taken!r} is taken by a "
                     f"{kind}. Drop that, or choose another name."
                 )
     return True

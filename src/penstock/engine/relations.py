@@ -22,7 +22,7 @@ from penstock.frames.spark.dataframes import sql_over
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
-from penstock.sql.names import OWN
+from penstock.sql.names import OWN, is_path, key_of
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import read_snapshot, schema_of
@@ -34,14 +34,15 @@ RESERVED = "__"
 def read_keys(world: World, query: str, view: str | None = None) -> tuple[str, ...]:
     """The keys of what a query, maybe that of a view, reads."""
     names = table_names(parse_query(query))
-    if view is not None and view.lower() in {name.lower() for name in names}:
+    if view is not None and key_of(view) in {key_of(name) for name in names}:
         raise cycle(view, [view, view])
     return tuple(known(world, name) if view is None else world.resolve(name) for name in names)
 
 
 def known(world: World, name: str) -> str:
     """The key of what a query may read: a table, a view, or what tells of Penstock itself."""
-    return name.lower() if name.lower().startswith(OWN) else world.resolve(name)
+    own = not is_path(name) and key_of(name).startswith(OWN)
+    return key_of(name) if own else world.resolve(name)
 
 
 def cycle(view: str, path: Sequence[str]) -> DependencyError:
@@ -104,7 +105,7 @@ def _run(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Calla
     token, named = uuid.uuid4().hex[:12], dict[str, str]()
 
     def replace(name: str) -> str:
-        return named.setdefault(name.lower(), f"__penstock_{token}_{len(named)}__")
+        return named.setdefault(key_of(name), f"__penstock_{token}_{len(named)}__")
 
     rewritten = substitute_tables(text, replace)
     inputs = {place: frame_of(key) for key, place in named.items()}

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.engine.cost import Estimate
 from penstock.frames.clock import Span
+from penstock.sql.names import key_of
 from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status, Strategy
 
 _WEIGHT = {Action.SKIP: 0, Action.NO_DATA: 1, Action.INCREMENTAL: 2, Action.FULL: 3, Action.REINITIALIZE: 4}
@@ -169,11 +170,11 @@ class Report(Mapping[str, ViewReport]):
     """The reports of one refresh by view name; names do not depend on case."""
 
     def __init__(self, views: list[ViewReport], epoch: int):
-        self._views = {view.name.lower(): view for view in views}
+        self._views = {key_of(view.name): view for view in views}
         self.epoch = epoch
 
     def __getitem__(self, name: str) -> ViewReport:
-        return self._views[name.lower()]
+        return self._views[key_of(name)]
 
     def __iter__(self) -> Iterator[str]:
         return (view.name for view in self._views.values())

@@ -26,6 +26,7 @@ from penstock.sql import times
 from penstock.sql.as_of import Past, find_past
 from penstock.sql.dialect import quoted
 from penstock.sql.intervals import described
+from penstock.sql.names import DEFAULT, QualifiedName, is_path, key_of
 from penstock.sql.parser import parse
 from penstock.sql.query import parse_query, table_names
 from penstock.sql.statements import Query
@@ -43,6 +44,8 @@ class Reader:
 
     spark: Callable[[], SparkSession]
     moment: AsOf
+    current: str = DEFAULT
+    """The schema of names that say none."""
 
     @property
     def epoch(self) -> int:
@@ -50,13 +53,16 @@ class Reader:
 
     def sql(self, text: str) -> DataFrame:
         """Run a query."""
-        if not isinstance(parse(text), Query):
+        statement = parse(text, self.current)
+        if not isinstance(statement, Query):
             raise NotSupportedError("a snapshot can only be read: run statements with db.sql(..).")
-        return run_query(self.spark(), in_query(self.moment.world, text), self.table)
+        world = self.moment.world
+        return run_query(self.spark(), in_query(world, statement.text), lambda key: self._frame(world.resolve(key)))
 
     def table(self, name: str) -> DataFrame:
         """A table or a view as it was."""
-        return self._frame(self.moment.world.resolve(name))
+        meant = name if is_path(name) else str(QualifiedName.read(name, self.current))
+        return self._frame(self.moment.world.resolve(meant))
 
     def __enter__(self) -> Reader:
         return self
@@ -191,7 +197,7 @@ def run_past(
     if not past:
         now = seen(lambda world: read_keys(world, text))
         return run_query(spark, text, lambda key: current(now, key))
-    names = [name for name in table_names(parse_query(text)) if name.lower() not in past]
+    names = [name for name in table_names(parse_query(text)) if key_of(name) not in past]
     now = seen(lambda world: [known(world, name) for name in names])
 
     def frame(key: str) -> DataFrame:

@@ -44,6 +44,8 @@ from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
+from penstock.sql.dialect import quoted
+from penstock.sql.names import QualifiedName, key_of
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
@@ -110,7 +112,7 @@ class SourceTables:
 
     def _is_wanted(self, world: World, statement: CreateTable) -> bool:
         """Whether there is a table to create; False if it exists and may. A name that is taken is an error."""
-        key = statement.name.lower()
+        key = key_of(statement.name)
         if key in world.views:
             raise AlreadyExistsError(
                 f"the name {statement.name!r} is taken by a materialized view. Choose another name."
@@ -119,7 +121,7 @@ class SourceTables:
             if statement.if_not_exists:
                 return False
             raise AlreadyExistsError(f"table {statement.name!r} exists already. Use IF NOT EXISTS or another name.")
-        world.check_not_late(statement.name)
+        world.check_can_be(statement.name)
         return True
 
     @contextmanager
@@ -128,12 +130,12 @@ class SourceTables:
         world = self._catalog.world()
         longest = lock_timeout(world.settings)
         patience = Patience(longest, lambda who: self._tell(f"{doing}: waiting for {who}"), world.display_name)
-        leases = Leases(self._catalog, [name.lower(), *nodes], patience)
+        leases = Leases(self._catalog, [key_of(name), *nodes], patience)
         with leases:
             yield leases
 
     def _create(self, statement: CreateTable, world: World, fence: Fence) -> bool:
-        key = statement.name.lower()
+        key = key_of(statement.name)
         location = None if statement.location is None else _located(statement.name, statement.location)
         if location is not None and is_table(location):
             self._register(statement.name, location, statement.columns, statement.watermark, fence)
@@ -178,7 +180,7 @@ class SourceTables:
             self._register(name, path, "", None, leases.fence)
 
     def _register(self, name: str, path: str, columns: str, watermark: Watermark | None, fence: Fence) -> None:
-        self._catalog.world().check_not_late(name)
+        self._catalog.world().check_can_be(name)
         path = _located(name, path)
         found = schema_of(Snapshot(path))
         if columns:
@@ -196,7 +198,7 @@ class SourceTables:
             watermark = replace(watermark, column=check_column(name, Snapshot(path), watermark.column))
         now = datetime.now(timezone.utc)
         self._catalog.add_table(
-            TableRecord(key=name.lower(), name=name, path=path, external=external, created_at=now, watermark=watermark),
+            TableRecord(key=key_of(name), name=name, path=path, external=external, created_at=now, watermark=watermark),
             fence,
         )
 
@@ -246,11 +248,11 @@ class SourceTables:
             if not self._drop(name, if_exists, readers, leases.fence):
                 return []
         self._leave_unused(before)
-        return [before.display_name(name.lower()), *(before.views[key].name for key in readers)]
+        return [before.display_name(key_of(name)), *(before.views[key].name for key in readers)]
 
     def _drop(self, name: str, if_exists: bool, readers: list[str], fence: Fence) -> bool:
         world = self._catalog.world()
-        key = name.lower()
+        key = key_of(name)
         if key not in world.tables:
             if key in world.views:
                 raise NotFoundError(f"{name!r} is a materialized view. Use DROP MATERIALIZED VIEW {name}.")
@@ -281,7 +283,7 @@ class SourceTables:
     def _written_here(self, statement: TableStatement, within: Transaction | None) -> Written:
         for _ in range(_TRIES):
             seen = self._now() if within is None else within.reading()
-            table = seen.world.tables.get(statement.target.lower())
+            table = seen.world.tables.get(key_of(statement.target))
             if table is None or table.external:
                 raise NotHere(f"{statement.target!r} is no table of the warehouse")
             if within is not None:
@@ -425,7 +427,7 @@ class SourceTables:
 def _readers(world: World, name: str) -> list[str]:
     """The views that read a table, directly or not, inputs before readers."""
     graph = world.views_graph()
-    return graph.order(graph.descendants([name.lower()])) if name.lower() in world.tables else []
+    return graph.order(graph.descendants([key_of(name)])) if key_of(name) in world.tables else []
 
 
 def _refuse_late(world: World, key: str) -> None:
@@ -451,7 +453,11 @@ def _rewritten(statement: TableStatement, target: str, replace: Callable[[str], 
     # The target is hidden behind a name of its own while the other tables' names are replaced.
     marker = "__penstock_target"
     text = statement.text[:start] + marker + statement.text[end:]
-    alias = "" if statement.verb == "INSERT" or _has_alias(statement) else f" AS `{statement.target}`"
+    alias = (
+        ""
+        if statement.verb == "INSERT" or _has_alias(statement)
+        else f" AS {quoted(QualifiedName.read(statement.target).name)}"
+    )
     try:
         substitute_tables(statement.text, lambda name: name)  # a syntax error must point into the user's own text
         text = substitute_tables(text, lambda name: marker if name == marker else replace(name))

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.catalog import Definition, NodeRecord, Publication, ViewRecord, World
 from penstock.catalog.leases import Leases
-from penstock.catalog.records import LATE, late_names
+from penstock.catalog.records import late_name, late_names
 from penstock.catalog.states import ACTIVE, SUSPENDED
 from penstock.catalog.transactions import Intents
 from penstock.engine.committing import Committing
@@ -23,6 +23,7 @@ from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.sources import Relation, pinned
+from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.steps import Request
 from penstock.engine.workplace import (
     Outdated,
@@ -47,6 +48,7 @@ from penstock.errors import (
 )
 from penstock.frames.settings import Own, Settings, check_readable, own, under
 from penstock.graph import CycleError
+from penstock.sql.names import key_of
 from penstock.sql.statements import NONE, AlterView, CreateView
 from penstock.sql.triggers import Trigger
 from penstock.storage.delta_log import Snapshot, is_table
@@ -61,6 +63,7 @@ _LOOKS = 100
 class Views:
     def __init__(self, work: Workplace, committing: Committing, refresh: Callable[[list[str]], Report]):
         self._work = work
+        self._spark_catalog = SparkCatalog(work)
         self._committing = committing
         self._refresh = refresh
 
@@ -71,7 +74,7 @@ class Views:
         """
         what = f"the views that {statement.name!r} reads"
         report = attempts(lambda also: self._created(statement, settings, also), what)
-        key = statement.name.lower()
+        key = key_of(statement.name)
         made = self._work.catalog.world().views.get(key)
         if report is not None and made is not None and made.immediate:
             self._committing.settle(key, f"creating {statement.name}")
@@ -85,6 +88,8 @@ class Views:
         world = self._work.catalog.world()
         if not self._is_wanted(world, statement):
             return None
+        with of_object(f"view {statement.name!r}"):
+            world = self._spark_catalog.adopt(world, statement.query)
         definition = self.define(world, statement, settings)
         if statement.soonest and why_not_immediate(world, definition.view) is None:
             definition = replace(definition, view=replace(definition.view, refresh=str(When.IMMEDIATE)))
@@ -122,7 +127,7 @@ class Views:
 
     def _is_wanted(self, world: World, statement: CreateView) -> bool:
         """Whether there is something to create; False if it exists and may. A name that is taken is an error."""
-        key = statement.name.lower()
+        key = key_of(statement.name)
         if key in world.tables:
             raise AlreadyExistsError(f"the name {statement.name!r} is taken by a table. Choose another name.")
         if key in world.plain:
@@ -131,7 +136,7 @@ class Views:
             raise AlreadyExistsError(
                 f"{statement.name!r} is a read model. To change it, DROP TABLE {statement.name} and create it again."
             )
-        world.check_not_late(statement.name)
+        world.check_can_be(statement.name)
         if key not in world.views or statement.or_replace:
             return True
         if statement.if_not_exists:
@@ -187,7 +192,7 @@ class Views:
             result = self._work.run(claimed.world(renewal.world), sources, leases, request, told)
             reports = hold_back(renewal.world, result, view_reports(renewal.world, result))
             _check_filled(view, reports, readers & renewal.definitions.keys())
-            done = {report.name.lower() for report in reports if report.status == Status.SUCCEEDED}
+            done = {key_of(report.name) for report in reports if report.status == Status.SUCCEEDED}
             renewed = [d for d in claimed.definitions if d.view.key in done]
             result.publication.definitions = [definition, *renewed]
             known = amended.nodes.keys() | {node.name for d in renewed for node in d.nodes}
@@ -329,7 +334,7 @@ class Views:
 
     def _dropped(self, name: str, if_exists: bool, cascade: bool) -> list[str]:
         world = self._work.catalog.world()
-        if if_exists and name.lower() not in world.views:
+        if if_exists and key_of(name) not in world.views:
             return []
         key = world.view_key(name)
         readers = _readers(world, key)
@@ -376,7 +381,7 @@ def _check_settled(statement: CreateView, session: Own) -> None:
 def _check_late_names(world: World, definition: Definition) -> None:
     """The names by which the view's late rows will be read must be free."""
     names = late_names(definition.view.key, definition.nodes)
-    for name in [definition.view.key + LATE, *names] if names else []:
+    for name in [late_name(definition.view.key), *names] if names else []:
         if name in world.tables or name in world.views:
             kind = "table" if name in world.tables else "materialized view"
             raise AlreadyExistsError(
@@ -442,13 +447,13 @@ def _readers(world: World, key: str) -> list[str]:
 def _check_filled(view: ViewRecord, reports: list[ViewReport], readers: Collection[str] = ()) -> None:
     """The view, and the readers that were planned again with it, must all have come to be."""
     own = next(r for r in reports if r.name == view.name)
-    failed = [r for r in reports if r.name.lower() in readers and r.status != Status.SUCCEEDED]
+    failed = [r for r in reports if key_of(r.name) in readers and r.status != Status.SUCCEEDED]
     if own.status == Status.SUCCEEDED and not failed:
         return
     blamed = next((r for r in reports if r.status == Status.FAILED), own)
     why = blamed.error or "a view that it reads, or must advance together with, was not refreshed. Try again."
     if blamed is not own and blamed.error:
-        role = "which reads it," if blamed.name.lower() in readers else "which it reads or must advance together with,"
+        role = "which reads it," if key_of(blamed.name) in readers else "which it reads or must advance together with,"
         why = (
             f"view {blamed.name!r}, {role} failed to refresh: "
             f"{blamed.error.rstrip('. ')}. Repair that first, or let views advance on their own with CONSISTENCY NONE."

@@ -34,6 +34,7 @@ from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request, Result
 from penstock.engine.vacuum import TABLES, vacuum_if_due
 from penstock.errors import BusyError, PenstockError
+from penstock.sql.names import key_of
 from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
 
@@ -200,7 +201,7 @@ def recorded(
     report: ViewReport, world: World, started: datetime, due: Mapping[str, str] | None = None
 ) -> HistoryRecord:
     """What the history keeps of a refresh; ``due``: what made each view due, of those that refresh by themselves."""
-    key, alerts = report.name.lower(), alerts_of(report)
+    key, alerts = key_of(report.name), alerts_of(report)
     noted = {"due": (due or {}).get(key), "alerts": alerts, "work": report.timeline(started)}
     return HistoryRecord(
         epoch=world.epoch, view=key, status=report.status, action=report.action,

@@ -19,7 +19,8 @@ from penstock.graph import Dag
 from penstock.sql.dialect import quoted
 from penstock.sql.json_functions import uses_json
 from penstock.sql.json_lineage import MARK, document_columns
-from penstock.sql.lexer import tokenize
+from penstock.sql.lexer import identifier, tokenize
+from penstock.sql.names import QualifiedName, key_of, sql_of
 from penstock.sql.query import parse_query, parse_written, table_names, written_out
 from penstock.sql.statements import TableStatement
 
@@ -35,8 +36,8 @@ def in_statement(world: World, statement: TableStatement) -> TableStatement:
     """A statement that changes a table by what it reads: as ``in_query``. One that only Spark can read stays."""
     if not world.plain or not statement.writes:
         return statement
-    words = {token.text.strip("`").lower() for token in tokenize(statement.text) if token.kind in ("word", "quoted")}
-    if words.isdisjoint(world.plain):
+    words = {identifier(token).lower() for token in tokenize(statement.text) if token.kind in ("word", "quoted")}
+    if words.isdisjoint(QualifiedName.read(key).name for key in world.plain):
         return statement
     try:
         return replace(statement, text=in_query(world, statement.text))
@@ -46,7 +47,7 @@ def in_statement(world: World, statement: TableStatement) -> TableStatement:
 
 def in_definition(world: World, text: str, settings: Settings, name: str) -> str:
     """The query of a view that is maintained: read models by their stored rows."""
-    found = _written_out(world, text, (name.lower(),), stored=True)
+    found = _written_out(world, text, (key_of(name),), stored=True)
     if found != text:
         _check_settings(world, text, settings, name)
     return _documents(world, found, stamped=False)
@@ -57,7 +58,7 @@ def _written_out(world: World, text: str, above: tuple[str, ...], *, stored: boo
         return text
 
     def body(name: str) -> str | None:
-        key = name.lower()
+        key = key_of(name)
         if key not in world.plain:
             return None
         if key in above:
@@ -68,7 +69,7 @@ def _written_out(world: World, text: str, above: tuple[str, ...], *, stored: boo
             )
         kept = maintained(world, key)
         if stored and kept is not None:
-            return f"SELECT {', '.join(quoted(column) for column, _, _ in kept.columns)} FROM {quoted(kept.name)}"
+            return f"SELECT {', '.join(quoted(column) for column, _, _ in kept.columns)} FROM {sql_of(kept.name)}"
         return _written_out(world, world.plain[key].query, (*above, key), stored=stored)
 
     return written_out(text, body)
@@ -85,7 +86,7 @@ def _documents(world: World, text: str, *, stamped: bool) -> str:
         return text
 
     def body(name: str) -> str | None:
-        view = world.views.get(name.lower())
+        view = world.views.get(key_of(name))
         documents = set() if view is None else documents_of(view)
         if view is None or not documents:
             return None
@@ -94,7 +95,7 @@ def _documents(world: World, text: str, *, stamped: bool) -> str:
             for column, _, _ in view.columns
         ]
         more = [STAMP] if stamped and view.key in world.models else []
-        return f"SELECT {', '.join([*columns, *more])} FROM {quoted(view.name)}"
+        return f"SELECT {', '.join([*columns, *more])} FROM {sql_of(view.name)}"
 
     return written_out(text, body)
 
@@ -114,7 +115,7 @@ def _documents_of(query: str, columns: tuple[str, ...]) -> set[str]:
 def plain_views_of(world: World, text: str) -> Iterator[str]:
     """The keys of the plain views that a text names itself."""
     if world.plain:
-        yield from (name.lower() for name in table_names(parse_query(text)) if name.lower() in world.plain)
+        yield from (key_of(name) for name in table_names(parse_query(text)) if key_of(name) in world.plain)
 
 
 def readers_of(world: World, key: str) -> list[str]:
@@ -130,7 +131,7 @@ def shown_graph(world: World) -> Dag:
         return world.views_graph()
 
     def reads(text: str) -> tuple[str, ...]:
-        keys = (name.lower() for name in table_names(parse_query(text)))
+        keys = (key_of(name) for name in table_names(parse_query(text)))
         models = ((key, maintained(world, key)) for key in keys)
         return tuple(dict.fromkeys(key if model is None else model.key for key, model in models))
 
@@ -157,7 +158,7 @@ def check_unread(world: World, keys: Collection[str], what: str) -> None:
 
 def _names(world: World, text: str, key: str) -> bool:
     """Whether a text names a relation, or the query of a read model."""
-    return any(key in (name, _model_key(world, name)) for name in map(str.lower, table_names(parse_query(text))))
+    return any(key in (name, _model_key(world, name)) for name in map(key_of, table_names(parse_query(text))))
 
 
 def _model_key(world: World, key: str) -> str | None:

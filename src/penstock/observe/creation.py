@@ -10,6 +10,7 @@ from typing import Any
 from penstock.catalog import TableRecord, ViewRecord, World
 from penstock.errors import NotSupportedError
 from penstock.observe.listings import STATEMENT, Listing
+from penstock.sql.names import DEFAULT, QualifiedName, key_of
 from penstock.sql.statements import ShowCreate
 from penstock.storage.delta_log import Snapshot
 from penstock.vocabulary import Policy
@@ -21,9 +22,9 @@ _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materializ
 
 def listing(world: World, asked: ShowCreate) -> Listing:
     """What SHOW CREATE gives: one row, named as Spark names it."""
-    plain = world.plain.get(asked.name.lower())
+    plain = world.plain.get(key_of(asked.name))
     if plain is not None:
-        return Listing(f"{STATEMENT} STRING", [(f"CREATE VIEW {_name(plain.name)}\nAS {plain.query}",)])
+        return Listing(f"{STATEMENT} STRING", [(f"CREATE VIEW {_relation(plain.name)}\nAS {plain.query}",)])
     key = world.view_key(asked.name) if asked.view else world.resolve(asked.name)
     if key in world.views:
         text = of_view(world, world.views[key])
@@ -36,11 +37,11 @@ def listing(world: World, asked: ShowCreate) -> Listing:
 
 def of_view(world: World, view: ViewRecord) -> str:
     if view.key in world.models:
-        return f"CREATE TABLE {_name(view.name)}\nAS {view.written or view.query}"
+        return f"CREATE TABLE {_relation(view.name)}\nAS {view.written or view.query}"
     placement = world.nodes[view.key].details.placement
     columns = [_name(name) + (f" COMMENT {_text(comment)}" if comment else "") for name, _, comment in view.columns]
     parts = [
-        f"CREATE MATERIALIZED VIEW {_name(view.name)} ({', '.join(columns)})",
+        f"CREATE MATERIALIZED VIEW {_relation(view.name)} ({', '.join(columns)})",
         f"COMMENT {_text(view.comment)}" if view.comment else "",
         f"PARTITIONED BY ({_names(placement.partition)})" if placement.partition else "",
         f"CLUSTER BY ({_names(placement.cluster)})" if placement.cluster else "",
@@ -59,7 +60,7 @@ def of_table(table: TableRecord) -> str:
     watermark = [str(table.watermark)] if table.watermark else []
     if table.external:
         columns = f" ({watermark[0]})" if watermark else ""
-        return f"CREATE TABLE {_name(table.name)}{columns}\nLOCATION {_text(table.path)}"
+        return f"CREATE TABLE {_relation(table.name)}{columns}\nLOCATION {_text(table.path)}"
     found = Snapshot(table.path)
     lost = _untold(found)
     if lost:
@@ -71,7 +72,7 @@ def of_table(table: TableRecord) -> str:
     if "allowColumnDefaults" in found.writer_features:
         kept["delta.feature.allowColumnDefaults"] = "supported"
     parts = [
-        f"CREATE TABLE {_name(table.name)} (\n  " + ",\n  ".join([*fields, *watermark]) + "\n)",
+        f"CREATE TABLE {_relation(table.name)} (\n  " + ",\n  ".join([*fields, *watermark]) + "\n)",
         f"PARTITIONED BY ({_names(found.partition_columns)})" if found.partition_columns else "",
         f"COMMENT {_text(found.description)}" if found.description else "",
         _properties(dict(sorted(kept.items()))),  # a Delta log keeps them in no order
@@ -132,6 +133,15 @@ def _properties(properties: Mapping[str, str]) -> str:
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(map(_name, names))
+
+
+def _relation(name: str) -> str:
+    """
+    >>> _relation("odd name"), _relation("gold.totals"), _relation("`odd schema`.`a.b`")
+    ('`odd name`', 'gold.totals', '`odd schema`.`a.b`')
+    """
+    found = QualifiedName.read(name)
+    return _name(found.name) if found.schema == DEFAULT else f"{_name(found.schema)}.{_name(found.name)}"
 
 
 def _name(name: str) -> str:

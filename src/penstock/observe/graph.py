@@ -11,6 +11,7 @@ from penstock.catalog import Catalog
 from penstock.engine.consistency import groups_of
 from penstock.engine.writing_out import shown_graph
 from penstock.observe.status import ViewStatus, status
+from penstock.sql.names import key_of
 from penstock.vocabulary import State, Status
 
 
@@ -83,7 +84,7 @@ class Graph:
 
 def graph(catalog: Catalog) -> Graph:
     world = catalog.world()
-    dag, known = shown_graph(world), {view.name.lower(): view for view in status(catalog)}
+    dag, known = shown_graph(world), {key_of(view.name): view for view in status(catalog)}
     return Graph(
         tuple(
             GraphNode(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from penstock.graph.watermarks import as_time
 from penstock.observe.epochs import in_phases
 from penstock.observe.status import ViewStatus
 from penstock.observe.suggestions import suggestion
+from penstock.sql.names import QualifiedName
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,9 +56,30 @@ def lines(column: str, text: str) -> Listing:
     return Listing(f"{column} STRING", [(line,) for line in text.splitlines()])
 
 
-def tables(world: World) -> Listing:
-    rows = [(t.name, "external" if t.external else "managed", t.path) for t in world.tables.values()]
-    return Listing("name STRING, kind STRING, location STRING", rows)
+Wanted = Callable[[str], bool]
+"""Which names are listed."""
+
+
+def chosen(world: World, schema: str | None) -> Wanted:
+    """The names of one schema, or all without one."""
+    key = None if schema is None else world.schema(schema).key
+    return lambda name: key is None or QualifiedName.read(name).schema_key == key
+
+
+def schemas(world: World) -> Listing:
+    """How many tables, materialized views and plain views are in each."""
+    kinds = (world.tables, world.views, world.plain)
+    counts = [Counter(QualifiedName.read(key).schema for key in kind) for kind in kinds]
+    rows = [
+        (schema.name, *(count[schema.key] for count in counts), schema.created_at) for schema in world.schemas.values()
+    ]
+    return Listing("name STRING, tables INT, materialized_views INT, views INT, created_at TIMESTAMP", rows)
+
+
+def tables(world: World, wanted: Wanted) -> Listing:
+    found = [table for table in world.tables.values() if wanted(table.name)]
+    rows = [(t.name, "external" if t.external else "managed", t.path, t.catalog_name) for t in found]
+    return Listing("name STRING, kind STRING, location STRING, catalog_name STRING", rows)
 
 
 def views(statuses: Iterable[ViewStatus]) -> Listing:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from penstock.catalog import PlainView, ReadModel, World
 from penstock.engine.writing_out import maintained
 from penstock.observe import listings
-from penstock.observe.listings import Listing
+from penstock.observe.listings import Listing, Wanted
+from penstock.sql.names import key_of
 
 
-def plain_views(world: World) -> Listing:
+def plain_views(world: World, wanted: Wanted = lambda name: True) -> Listing:
     rows = []
-    for view in world.plain.values():
+    for view in (one for one in world.plain.values() if wanted(one.name)):
         model = maintained(world, view.key)
         columns = [name for name, _ in view.columns]
         rows.append((view.name, view.query, columns, None if model is None else model.name, view.created_at))
     return Listing("name STRING, query STRING, columns ARRAY<STRING>, read_model STRING, created_at TIMESTAMP", rows)
 
 
-def read_models(world: World) -> Listing:
+def read_models(world: World, wanted: Wanted = lambda name: True) -> Listing:
     rows = []
-    for model in world.models.values():
+    for model in (one for one in world.models.values() if wanted(one.key)):
         view = world.views[model.key]
         sources = [world.display_name(key) for key in view.reads]
         parts = [" ".join(filter(None, (part.path, part.kind, part.match_key))) for part in model.parts]
@@ -45,11 +46,11 @@ def document_parts(world: World) -> Listing:
 
 def describes(world: World, name: str) -> bool:
     """Whether a name is that of a plain view or a read model."""
-    return name.lower() in world.plain or name.lower() in world.models
+    return key_of(name) in world.plain or key_of(name) in world.models
 
 
 def description(world: World, name: str) -> Listing:
-    key = name.lower()
+    key = key_of(name)
     view = world.plain.get(key)
     return _of_plain(world, view) if view is not None else _of_model(world, world.models[key])
 

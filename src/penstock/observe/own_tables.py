@@ -14,14 +14,14 @@ from penstock.observe.listings import Listing
 from penstock.observe.statistics import ViewStatistics, statistics
 from penstock.observe.status import status
 from penstock.observe.suggestions import next_step
-from penstock.sql.names import OWN
+from penstock.sql.names import OWN, key_of
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import schema_of
 
 
 def own_table(catalog: Catalog, name: str) -> Listing:
     """``name`` with or without ``penstock.`` before it."""
-    short = name.lower().removeprefix(OWN)
+    short = key_of(name).removeprefix(OWN)
     if short not in TABLES:
         raise NotFoundError(f"there is no table {OWN + short!r}. {nearest(OWN + short, [OWN + n for n in TABLES])}")
     return TABLES[short](catalog)
@@ -31,7 +31,7 @@ def _views(catalog: Catalog) -> Listing:
     world, counted = catalog.world(), statistics(catalog)
     rows = []
     for view in status(catalog):
-        key = view.name.lower()
+        key = key_of(view.name)
         record, did = world.views[key], counted.get(key, ViewStatistics(view=key))
         rows.append(
             (view.name, record.query, record.comment, view.refresh, view.policy, view.incremental, view.reason,

@@ -38,14 +38,17 @@ class Showing:
 
     def listing(self, statement: s.Statement, world: World) -> Listing:
         match statement:
-            case s.ShowTables():
-                return listings.tables(world)
-            case s.ShowViews():
-                return listings.views(status(self.catalog))
-            case s.ShowPlainViews():
-                return models.plain_views(world)
-            case s.ShowModels():
-                return models.read_models(world)
+            case s.ShowTables(schema=schema):
+                return listings.tables(world, listings.chosen(world, schema))
+            case s.ShowViews(schema=schema):
+                wanted = listings.chosen(world, schema)
+                return listings.views(view for view in status(self.catalog) if wanted(view.name))
+            case s.ShowPlainViews(schema=schema):
+                return models.plain_views(world, listings.chosen(world, schema))
+            case s.ShowModels(schema=schema):
+                return models.read_models(world, listings.chosen(world, schema))
+            case s.ShowSchemas():
+                return listings.schemas(world)
             case s.DescribeView() if models.describes(world, statement.name):
                 return models.description(world, statement.name)
             case s.ShowGroups():

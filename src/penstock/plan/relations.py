@@ -28,6 +28,8 @@ from penstock.plan.operators import (
 from penstock.plan.scope import Scope, resolve_columns
 from penstock.plan.unsupported import Unsupported
 from penstock.sql.dialect import SparkSql
+from penstock.sql.names import key_of
+from penstock.sql.query import name_of
 from penstock.vocabulary import Reason
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ class FromReader:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 if node.args.get("sample"):
                     raise Unsupported(Reason.NON_DETERMINISTIC, "TABLESAMPLE")
-                refuse_extras(node, {"this", "alias", "joins", "laterals"})
+                refuse_extras(node, {"this", "db", "alias", "joins", "laterals"})
                 return self._more(node, self._table(node))
             case exp.Subquery():
                 refuse_extras(node, {"this", "alias", "with_", "joins", "laterals", "order", "limit", "offset"})
@@ -110,9 +112,9 @@ class FromReader:
         return root, scope
 
     def _table(self, node: exp.Table) -> From:
-        name = node.name.lower()
-        if name in self._ctes:
-            cte = self._ctes[name]
+        name = key_of(name_of(node))
+        if node.name.lower() in self._ctes and not node.args.get("db"):
+            cte = self._ctes[node.name.lower()]
             plan = self._builder.query(cte.tree.this, cte.visible)
             return aliased(plan.renamed([c.name for c in cte.tree.args["alias"].columns]), node)
         if name not in self._builder.schemas:

@@ -16,6 +16,7 @@ from penstock.serve.context import PROBLEMS, Accept, Context, Meant, Named, Serv
 from penstock.serve.hosted import Hosted, Listener, Told
 from penstock.serve.problems import Refused, document, dumped
 from penstock.serve.view_routes import changes, changes_between, view_of
+from penstock.sql.names import key_of
 
 routes = APIRouter(prefix="/api/v1", tags=["Events"])
 
@@ -165,7 +166,7 @@ async def _changes(
 def _concerns(told: Told, view: str) -> bool:
     """Whether an epoch may have changed a view. One that went back to another says nothing of views."""
     return told.data.get("restored") is not None or any(
-        done["view"].lower() == view.lower() for done in told.data["views"]
+        key_of(done["view"]) == key_of(view) for done in told.data["views"]
     )
 
 

@@ -22,6 +22,7 @@ from penstock.sql import statements as s
 from penstock.sql.as_of import find_past
 from penstock.sql.dialect import SparkSql
 from penstock.sql.lexer import Token, tokenize
+from penstock.sql.names import OF_SPARK
 from penstock.sql.query import tables, whole
 
 REACHING = frozenset(
@@ -99,7 +100,8 @@ def _called(node: exp.Expr) -> str:
 
 def _check_table(table: exp.Table) -> None:
     if isinstance(table.this, exp.Identifier):
-        if table.catalog or any(c in table.name for c in "/\\:"):
+        strange = any(c in part.name for part in table.parts for c in "/\\:")
+        if strange or table.catalog or table.db.lower() in OF_SPARK:
             raise _refused(f"{table.sql(dialect='spark')} is no table of the warehouse")
     elif not isinstance(table.this, exp.Func) or _name_of_function(table.this) not in KNOWN:
         raise _refused(f"{table.sql(dialect='spark')} is no table of the warehouse")

@@ -14,6 +14,7 @@ from penstock.serve.context import PROBLEMS, Admin, CheckpointName, Meant, Reade
 from penstock.serve.problems import of_status
 from penstock.serve.roles import Role
 from penstock.serve.view_routes import told
+from penstock.sql.names import key_of
 from penstock.vocabulary import Action, Status
 
 routes = APIRouter(prefix="/api/v1", tags=["Warehouse"])
@@ -103,7 +104,7 @@ def history(
     limit: Limit = 100,
     view: Annotated[str | None, Query(max_length=255, description="Of one view.", examples=["totals"])] = None,
 ) -> Response:
-    names = {status.name.lower(): status.name for status in hosted.db.status()}
+    names = {key_of(status.name): status.name for status in hosted.db.status()}
     found = [asdict(record) for record in hosted.db.history(view, limit)]
     return answer({"result": [{**record, "view": names.get(record["view"], record["view"])} for record in found]})
 

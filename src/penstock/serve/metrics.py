@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from penstock.sql.names import key_of
 from penstock.vocabulary import Status
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class StateCollector(Collector):
             epoch.add_metric([warehouse.name], warehouse.epoch())
             leases.add_metric([warehouse.name], warehouse.leases())
             for view in warehouse.status():
-                place = [warehouse.name, view.name.lower()]
+                place = [warehouse.name, key_of(view.name)]
                 states.add_metric([*place, str(view.state)], 1)
                 for name, (_, value) in _OF_VIEWS.items():
                     found = value(view)

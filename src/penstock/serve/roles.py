@@ -33,13 +33,13 @@ class Role(IntEnum):
 _LOOKING = (
     s.Query, s.ShowTables, s.ShowViews, s.ShowCheckpoints, s.ShowGroups, s.ShowWatermarks, s.ShowAlerts,
     s.ShowDependencies, s.ShowHistory, s.DescribeView, s.ShowCreate, s.ExplainView, s.ExplainCreate, s.ExplainQuery,
-    s.ShowPlainViews, s.ShowModels,
+    s.ShowPlainViews, s.ShowModels, s.ShowSchemas,
 )  # fmt: skip
 _REFRESHING = (s.RefreshView, s.ReplayLate, s.SuspendView)
 _CHANGING = (
     s.CreateTable, s.SetWatermark, s.AdvanceWatermark, s.SetSetting, s.DropTable, s.CreateView, s.AlterView, s.DropView,
     s.MakeCheckpoint, s.RestoreCheckpoint, s.DropCheckpoint, s.Vacuum, s.ShowSettings,
-    s.CreatePlainView, s.DropPlainView,
+    s.CreatePlainView, s.DropPlainView, s.CreateSchema, s.DropSchema,
 )  # fmt: skip
 """SHOW SETTINGS is among them because the URL of a webhook may be a secret."""
 

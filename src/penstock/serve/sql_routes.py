@@ -24,8 +24,9 @@ from penstock.serve.parameters import bound, without_values
 from penstock.serve.problems import Refused
 from penstock.serve.results import JSON, Rows, computed, found_here, type_name, wanted, written
 from penstock.serve.roles import Role, role_for
+from penstock.sql.names import DEFAULT, key_of
 from penstock.sql.parser import parse
-from penstock.sql.statements import ExplainCreate
+from penstock.sql.statements import ExplainCreate, UseSchema
 from penstock.vocabulary import Action
 
 routes = APIRouter(prefix="/api/v1", tags=["SQL"])
@@ -72,6 +73,10 @@ class Command(BaseModel):
         | None
     ) = Field(None, description="Values for :name (an object) or for ? (a list). They are bound as literals.")
     limit: int | None = Field(None, ge=1, description="Rows of the answer at most.")
+    schema_: str | None = Field(
+        None, alias="schema", min_length=1, max_length=255,
+        description="Where names are that say no schema. What USE is for a session.",
+    )  # fmt: skip
     awaitResponse: bool = Field(
         True, description="false: answer 202 at once, with a job to ask for. Its answer is kept if it is not large."
     )
@@ -105,7 +110,7 @@ async def _run(
     request.state.audit["statement"] = without_values(body.command)
 
     def begin() -> Rows:
-        return execute(hosted, caller, statement, limit, reads=reads)
+        return execute(hosted, caller, statement, limit, reads=reads, schema=body.schema_)
 
     changes = not reads and _FIRST_WORD.match(body.command) is None
     if not body.awaitResponse:
@@ -126,9 +131,11 @@ def _around(rows: Rows, caller: Caller) -> dict[str, Any]:
     return {"user": caller.name, "columns": columns}
 
 
-def execute(hosted: Hosted, caller: Caller, text: str, limit: int, *, reads: bool) -> Rows:
+def execute(hosted: Hosted, caller: Caller, text: str, limit: int, *, reads: bool, schema: str | None = None) -> Rows:
     """Check and run a statement; its first rows are at hand."""
-    statement = parse(text)
+    statement = parse(text, schema or DEFAULT)
+    if isinstance(statement, UseSchema):
+        raise Refused(400, "USE is for a session, and a request is none.", help="Send schema with each command.")
     role = role_for(statement)
     if role is None:
         raise Refused(400, "this statement is not run over HTTP.", help="Run it with penstock sql, or from Python.")
@@ -140,10 +147,10 @@ def execute(hosted: Hosted, caller: Caller, text: str, limit: int, *, reads: boo
             help=f"Use a token with the role {role.word}.",
         )  # fmt: skip
     guard.check(statement, caller.role)
-    found = hosted.db.read_here(text)
+    found = hosted.db.read_here(text, schema=schema)
     rows = None if found is None else found_here(found)
     if rows is None:
-        result = hosted.db.sql(text)
+        result = hosted.db.sql(text, schema=schema)
         rows = done(result) if isinstance(result, Done) else computed(result, limit)
     return rows.begun()
 
@@ -267,9 +274,9 @@ def schema(hosted: Named) -> Response:
     columns: dict[str, list[dict[str, Any]]] = {}
     for row in listed(hosted.db, "SELECT * FROM penstock.columns"):
         told = {"name": row["column"], "type": row["type"], "comment": row["comment"]}
-        columns.setdefault(row["name"].lower(), []).append(told)
+        columns.setdefault(key_of(row["name"]), []).append(told)
     tables = [
-        {"name": t["name"], "kind": t["kind"], "columns": columns.get(t["name"].lower(), [])}
+        {"name": t["name"], "kind": t["kind"], "columns": columns.get(key_of(t["name"]), [])}
         for t in listed(hosted.db, "SHOW TABLES")
     ]
     return answer(
@@ -297,7 +304,7 @@ def _views(hosted: Hosted, columns: dict[str, list[dict[str, Any]]]) -> Iterator
             "refresh": view["refresh"], "lastRefresh": view["last_refresh"], "status": view["state"],
             "lagSeconds": view["lag_seconds"], "targetLagSeconds": view["target_lag_seconds"],
             "dataTime": view["data_time"], "stale": view["stale"], "reason": view["reason"],
-            "columns": columns.get(view["name"].lower(), []),
+            "columns": columns.get(key_of(view["name"]), []),
         }  # fmt: skip
 
 

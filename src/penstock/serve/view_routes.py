@@ -27,7 +27,7 @@ from penstock.serve.hosted import Hosted
 from penstock.serve.parameters import without_values
 from penstock.serve.problems import Refused
 from penstock.serve.results import Rows, computed, wanted, written
-from penstock.sql.dialect import quoted
+from penstock.sql.names import key_of, sql_of
 from penstock.vocabulary import Action, Status
 
 routes = APIRouter(prefix="/api/v1", tags=["Views"])
@@ -119,12 +119,12 @@ def told(view: ViewStatus) -> dict[str, Any]:
 
 
 def view_of(hosted: Hosted, name: str) -> ViewStatus:
-    known = {view.name.lower(): view for view in hosted.db.status()}
-    if name.lower() not in known:
+    known = {key_of(view.name): view for view in hosted.db.status()}
+    if key_of(name) not in known:
         raise NotFoundError(
             f"there is no materialized view {name!r}. {nearest(name, [v.name for v in known.values()])}"
         )
-    return known[name.lower()]
+    return known[key_of(name)]
 
 
 @routes.get("/views", responses=shows({"result": [_VIEW]}), summary="All views")
@@ -170,7 +170,7 @@ def lineage(view: ViewName, hosted: Meant) -> Response:
         {"column": column, "from": None if origins is None else [asdict(origin) for origin in origins]}
         for column, origins in hosted.db.column_lineage(name).items()
     ]
-    return answer({"result": listed(hosted.db, f"SHOW DEPENDENCIES FOR {quoted(name)}"), "columns": columns})
+    return answer({"result": listed(hosted.db, f"SHOW DEPENDENCIES FOR {sql_of(name)}"), "columns": columns})
 
 
 @routes.get("/views/{view}/rows", responses=shows_rows(_PAGE, "The rows."), summary="The rows of a view, page by page")

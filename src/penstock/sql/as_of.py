@@ -6,10 +6,13 @@ The clause is cut out of the text before anything else reads it; the table's nam
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.sql.cursor import Cursor
-from penstock.sql.lexer import error_at, unquote
+from penstock.sql.dialect import quoted
+from penstock.sql.lexer import Token, error_at, identifier
+from penstock.sql.names import DEFAULT, QualifiedName
 
 _VERSION, _DELTA_TIME = ("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF")
 _NO_ALIAS = frozenset(
@@ -38,25 +41,51 @@ def find_past(text: str) -> tuple[str, dict[str, Past]]:
     >>> find_past("SELECT x FROM bars AS OF EPOCH 3")[0]
     'SELECT x FROM `bars@1` AS `bars`'
     """
-    cursor = Cursor(text)
     found: dict[str, Past] = {}
     pieces, copied = [], 0
+    for cursor, named, past in _clauses(text):
+        meant = QualifiedName.read(past.name)
+        place = QualifiedName(DEFAULT, f"{past.name}@{len(found) + 1}")
+        found[place.key] = past
+        alias = "" if _has_alias(cursor) else f" AS {quoted(meant.name)}"
+        pieces += [text[copied : named.start], f"{place.sql}{alias}"]
+        copied = cursor.tokens[cursor.index - 1].end
+    return "".join([*pieces, text[copied:]]), found
+
+
+def clauses_of_past(text: str) -> Iterator[tuple[int, int]]:
+    """Where the clauses stand in a text, without the names before them."""
+    if _OF.search(text) is None:
+        return
+    for cursor, named, _ in _clauses(text):
+        begins = next(i for i, token in enumerate(cursor.tokens) if token.start == named.start)
+        begins = _behind_name(cursor.tokens, begins)
+        yield cursor.tokens[begins].start, cursor.tokens[cursor.index - 1].end
+
+
+def _clauses(text: str) -> Iterator[tuple[Cursor, Token, Past]]:
+    """Each clause, with a cursor behind it, and the token that the name before it begins with."""
+    cursor = Cursor(text)
     while cursor.token is not None:
         if not _begins(cursor) or cursor.index == 0:
             cursor.index += 1
             continue
-        named = cursor.tokens[cursor.index - (2 if cursor.tokens[cursor.index - 1].upper == "FOR" else 1)]
-        if named.kind not in ("word", "quoted"):
+        last = cursor.index - (2 if cursor.tokens[cursor.index - 1].upper == "FOR" else 1)
+        if cursor.tokens[last].kind not in ("word", "quoted"):
             raise cursor.error("AS OF stands behind the name of a table or view")
-        name = unquote(named) if named.kind == "quoted" else named.text
-        past = _moment(cursor, name)
-        end = cursor.tokens[cursor.index - 1].end
-        key = f"{name}@{len(found) + 1}"
-        found[key.lower()] = past
-        alias = "" if _has_alias(cursor) else f" AS `{name.replace('`', '``')}`"
-        pieces += [text[copied : named.start], f"`{key.replace('`', '``')}`{alias}"]
-        copied = end
-    return "".join([*pieces, text[copied:]]), found
+        first = last
+        while first >= 2 and cursor.tokens[first - 1].text == "." and cursor.tokens[first - 2].kind != "symbol":
+            first -= 2
+        named = cursor.tokens[first]
+        parts = [identifier(token) for token in cursor.tokens[first : last + 1 : 2]]
+        name = QualifiedName.of(parts, text[named.start : cursor.tokens[last].end])
+        yield cursor, named, _moment(cursor, str(name))
+
+
+def _behind_name(tokens: list[Token], index: int) -> int:
+    while tokens[index + 1].text == ".":
+        index += 2
+    return index + 1
 
 
 def _moment(cursor: Cursor, name: str) -> Past:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from penstock.errors import SqlError
-from penstock.sql.lexer import Token, error_at, tokenize, unquote
+from penstock.errors import NotSupportedError, SqlError
+from penstock.sql.lexer import Token, error_at, identifier, tokenize, unquote
+from penstock.sql.names import DEFAULT, FORMATS, QualifiedName
 
 
 class Cursor:
-    def __init__(self, text: str):
+    def __init__(self, text: str, current: str = DEFAULT):
+        """``current``: the schema of names that say none."""
         self.text = text
+        self.current = current
         self.tokens = tokenize(text)
         self.index = 0
 
@@ -39,15 +42,31 @@ class Cursor:
 
     def name(self, what: str = "a name") -> str:
         """A plain or quoted identifier."""
+        name = self._part(what)
+        if self.at("."):
+            raise self.error(f"expected {what}, which has one part")
+        return name
+
+    def relation(self, what: str = "the name of a table or view") -> str:
+        """The name of a table or view, with its schema or in the current one."""
+        start = self.offset
+        parts = [self._part(what)]
+        while self.take("."):
+            if self.token is not None and "/" in self.token.text and parts[0].lower() in FORMATS:
+                raise self.error("a path is no name: register it first, with CREATE TABLE some_name LOCATION '..'")
+            parts.append(self._part(what))
+        end = self.tokens[self.index - 1].end
+        try:
+            return str(QualifiedName.of(parts, self.text[start:end], self.current))
+        except NotSupportedError as problem:
+            raise error_at(self.text, start, str(problem)) from None
+
+    def _part(self, what: str) -> str:
         token = self.token
         if token is None or token.kind not in ("word", "quoted"):
             raise self.error(f"expected {what}")
         self.index += 1
-        if self.at("."):
-            if any("/" in ahead.text for ahead in self.tokens[self.index + 1 : self.index + 2]):
-                raise self.error("a path is no name: register it first, with CREATE TABLE some_name LOCATION '..'")
-            raise self.error("names have one part: Penstock's catalog has no schemas or databases")
-        return unquote(token) if token.kind == "quoted" else token.text
+        return identifier(token)
 
     def string(self, what: str = "a quoted string") -> str:
         token = self.token

@@ -83,6 +83,11 @@ def error_at(text: str, offset: int, problem: str) -> SqlError:
     return SqlError(f"line {line}, column {column}: {problem}\n  {shown}\n  {pointer}", line=line, column=column)
 
 
+def identifier(token: Token) -> str:
+    """The name that a word or a name in backticks is."""
+    return unquote(token) if token.kind == "quoted" else token.text
+
+
 def unquote(token: Token) -> str:
     """The value of a string or the name in backticks.
 

@@ -1,6 +1,154 @@
-"""What names mean by how they look."""
+"""What tables and views are called: a schema and a name, how both are written, and what tells two of them apart.
+
+Whatever reads a name from a user, or writes one for a user or for Spark, does it here. What the catalog and the plan
+know a relation by is its ``key``, a text.
+"""
 
 from __future__ import annotations
 
-OWN = "penstock."
-"""What the names of tables begin with that tell of Penstock itself: ``penstock.views``, ``penstock.history``, .."""
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from penstock.errors import NotSupportedError, SqlError
+
+DEFAULT = "default"
+"""The schema of names that say none. What is in it is written without it."""
+SYSTEM = "penstock"
+"""The schema of what tells of Penstock itself: ``penstock.views``, ``penstock.history``, .."""
+OWN = f"{SYSTEM}."
+"""What the keys of those begin with."""
+
+FORMATS = frozenset("delta parquet csv json text orc avro xml binaryfile iceberg".split())
+"""What Spark reads a path as, where it stands before that: delta.`/data/orders`."""
+
+OF_SPARK = FORMATS | {"global_temp", "system"}
+"""What stands before a name that means something of Spark's own: a file, a temporary view, a function."""
+
+_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^.`][^.]*)", re.DOTALL)
+_PLAIN = re.compile(r"[^.`][^.]*", re.DOTALL)
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, order=True)
+class QualifiedName:
+    """The name of a table or view.
+
+    >>> name = QualifiedName.read("Gold.`odd name`")
+    >>> name.schema, name.name, str(name), name.key
+    ('Gold', 'odd name', 'Gold.`odd name`', 'gold.`odd name`')
+    >>> str(QualifiedName.read("default.Totals")), str(QualifiedName.read("totals", "gold"))
+    ('Totals', 'gold.totals')
+    """
+
+    schema: str
+    name: str
+
+    @classmethod
+    def read(cls, text: str, current: str = DEFAULT) -> QualifiedName:
+        """A name as somebody wrote it; one without a schema is in the ``current`` one."""
+        return cls.of(list(_parts(text)), text, current)
+
+    @classmethod
+    def of(cls, parts: list[str], text: str, current: str = DEFAULT) -> QualifiedName:
+        """A name of these parts; ``text`` is how it was written."""
+        if len(parts) > 2:
+            raise NotSupportedError(
+                f"{text!r}: a name has two parts, schema.name, and one of three means a catalog of the Spark session. "
+                f"Run penstock import {'.'.join(map(part, parts))}, and use the name that it gets here."
+            )
+        schema, name = parts if len(parts) == 2 else (current, parts[0])
+        return cls(DEFAULT if schema.lower() == DEFAULT else schema, name)
+
+    def __str__(self) -> str:
+        """As it is shown: ``read`` gives it again."""
+        if self.schema == DEFAULT:
+            return self.name if _PLAIN.fullmatch(self.name) else _quoted(self.name)
+        return f"{part(self.schema)}.{part(self.name)}"
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other names, which do not depend on case."""
+        return str(QualifiedName(self.schema.lower(), self.name.lower()))
+
+    @property
+    def schema_key(self) -> str:
+        return self.schema.lower()
+
+    @property
+    def sql(self) -> str:
+        """As Spark SQL text that means it, whatever is in it.
+
+        >>> QualifiedName("gold", "a`b").sql, QualifiedName(DEFAULT, "totals").sql
+        ('`gold`.`a``b`', '`totals`')
+        """
+        return _quoted(self.name) if self.schema == DEFAULT else f"{_quoted(self.schema)}.{_quoted(self.name)}"
+
+    def beside(self, name: str) -> QualifiedName:
+        """Another name in the same schema."""
+        return QualifiedName(self.schema, name)
+
+
+@lru_cache(maxsize=20_000)
+def key_of(text: str) -> str:
+    """The key of what a text names.
+
+    >>> key_of("Totals"), key_of("Default.Totals"), key_of("GOLD.Totals"), key_of("`a.b`")
+    ('totals', 'totals', 'gold.totals', '`a.b`')
+    """
+    return QualifiedName.read(text).key
+
+
+def is_path(text: str) -> bool:
+    """Whether somebody gives a path for a name.
+
+    >>> is_path("/data/orders"), is_path("file:///data/a.b"), is_path("gold.`a/b`")
+    (True, True, False)
+    """
+    return "/" in text and "`" not in text
+
+
+def sql_of(text: str) -> str:
+    """What a text names, as Spark SQL."""
+    return QualifiedName.read(text).sql
+
+
+def part(text: str) -> str:
+    """A schema, or a part of a name, as it is shown.
+
+    >>> part("gold"), part("2026"), part("a`b")
+    ('gold', '`2026`', '`a``b`')
+    """
+    return text if _WORD.fullmatch(text) else _quoted(text)
+
+
+def parts_of(text: str) -> list[str]:
+    """The parts of a name, however many.
+
+    >>> parts_of("spark_catalog.gold.`a.b`"), quoted_parts(["a", "b`c"])
+    (['spark_catalog', 'gold', 'a.b'], '`a`.`b``c`')
+    """
+    return list(_parts(text))
+
+
+def quoted_parts(parts: Iterable[str]) -> str:
+    """A name of any parts as Spark SQL."""
+    return ".".join(map(_quoted, parts))
+
+
+def _quoted(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`"
+
+
+def _parts(text: str) -> Iterator[str]:
+    place = 0
+    while True:
+        found = _PART.match(text, place)
+        place = -1 if found is None else found.end()
+        if found is None or text[place : place + 1] not in ("", "."):
+            raise SqlError(f"{text!r} is no name: write name, or schema.name, and what is odd in `backticks`.")
+        yield found["plain"] or found["quoted"].replace("``", "`")
+        if place == len(text):
+            return
+        place += 1

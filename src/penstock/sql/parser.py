@@ -14,8 +14,11 @@ from penstock.sql.as_of import FOR_QUERIES, refuse_past
 from penstock.sql.clauses import find_query_end, read_clauses, read_trigger, read_watermark
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
+from penstock.sql.names import DEFAULT
 from penstock.sql.nearest import no_statement
+from penstock.sql.qualifying import qualified
 from penstock.sql.query import check_query
+from penstock.sql.schemas import create_schema, drop_schema, listed, use
 from penstock.sql.triggers import MANUAL
 from penstock.vocabulary import Policy
 
@@ -37,6 +40,7 @@ _READS: dict[tuple[str, ...], str] = {
     ("SHOW", "TBLPROPERTIES"): "SHOW TBLPROPERTIES",
 }
 
+ON_ROWS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 
 Reads = Callable[[Cursor], s.Statement]
 
@@ -57,24 +61,30 @@ def split_script(text: str) -> list[str]:
     return pieces
 
 
-def parse(text: str) -> s.Statement:
-    """One statement. A closing semicolon is allowed, a second statement is not."""
+def parse(text: str, current: str = DEFAULT) -> s.Statement:
+    """One statement, all names in it as they are meant where ``current`` is the schema of those that say none.
+
+    A closing semicolon is allowed, a second statement is not.
+    """
     pieces = split_script(text)
     if not pieces:
         raise SqlError("the statement is empty")
     if len(pieces) > 1:
         offset = text.index(pieces[1], text.index(pieces[0]) + len(pieces[0]))
         raise error_at(text, offset, "one statement at a time: a second one begins here")
-    cursor = Cursor(pieces[0])
+    cursor = Cursor(pieces[0], current)
     for words, read in _READERS.items():
         if cursor.at(*words):
             return read(cursor)
     if cursor.at("(") or any(cursor.at(word) for word in ("SELECT", "WITH", "VALUES", "FROM", "TABLE")):
-        return s.Query(cursor.text)
+        return s.Query(qualified(cursor.text, current))
     for table, writes in ((_WRITES, True), (_READS, False)):
         for words, verb in table.items():
             if cursor.take(*words):
-                return _table_statement(cursor, verb, writes)
+                meant = Cursor(qualified(cursor.text, current), current) if verb in ON_ROWS else cursor
+                meant.index = 0
+                meant.expect(*words)
+                return _table_statement(meant, verb, writes)
     raise no_statement(cursor, [*_READERS, *_WRITES, *_READS])
 
 
@@ -82,13 +92,13 @@ def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
     if verb == "VACUUM" and cursor.token is None:
         return s.Vacuum(cursor.text)
     start = cursor.offset
-    name = cursor.name("the name of a table")
+    name = cursor.relation("the name of a table")
     if verb == "ALTER":
         about_time = _alter_watermark(cursor, name)
         if about_time is not None:
             return about_time
     end = cursor.tokens[cursor.index - 1].end
-    if verb in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+    if verb in ON_ROWS:
         refuse_past(cursor.text, end, len(cursor.text), FOR_QUERIES)
     rows = not writes or verb in ("OPTIMIZE", "RESTORE", "VACUUM")
     return s.TableStatement(
@@ -99,7 +109,7 @@ def _table_statement(cursor: Cursor, verb: str, writes: bool) -> s.Statement:
 def _create_table(cursor: Cursor) -> s.Statement:
     cursor.expect("CREATE", "TABLE")
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
-    name = cursor.name("the name of the table")
+    name = cursor.relation("the name of the table")
     columns, watermark = "", None
     if cursor.at("("):
         columns, watermark = _table_columns(cursor)
@@ -114,7 +124,7 @@ def _create_table(cursor: Cursor) -> s.Statement:
         elif cursor.at("AS") or cursor.at("SELECT") or cursor.at("WITH"):
             cursor.take("AS")
             refuse_past(cursor.text, cursor.offset, len(cursor.text), FOR_QUERIES)
-            query = cursor.text[cursor.offset :].strip()
+            query = qualified(cursor.text[cursor.offset :].strip(), cursor.current)
             break
         else:
             options.append(_table_option(cursor))
@@ -184,7 +194,7 @@ def _alter_watermark(cursor: Cursor, name: str) -> s.Statement | None:
 def _drop_table(cursor: Cursor) -> s.Statement:
     cursor.expect("DROP", "TABLE")
     if_exists = cursor.take("IF", "EXISTS")
-    name = cursor.name("the name of the table")
+    name = cursor.relation("the name of the table")
     cascade = cursor.take("CASCADE")
     if not cascade:
         cursor.take("RESTRICT")
@@ -200,7 +210,7 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if or_replace and if_not_exists:
         raise cursor.error("OR REPLACE and IF NOT EXISTS exclude each other")
-    name = cursor.name("the name of the view")
+    name = cursor.relation("the name of the view")
     columns = _view_columns(cursor) if cursor.at("(") else ()
     clauses = read_clauses(cursor, before_query=True)
     if not cursor.take("AS"):
@@ -214,7 +224,8 @@ def _create_view(cursor: Cursor) -> s.CreateView:
     cursor.index = end
     read_clauses(cursor, clauses)
     return s.CreateView(
-        cursor.text[cursor.tokens[begin].start :], name=name, query=cursor.text[start:stop], or_replace=or_replace,
+        cursor.text[cursor.tokens[begin].start :], name=name,
+        query=qualified(cursor.text[start:stop], cursor.current), or_replace=or_replace,
         if_not_exists=if_not_exists, columns=columns, comment=clauses.comment, properties=clauses.properties,
         trigger=clauses.trigger or MANUAL, policy=clauses.policy or Policy.AUTO, initialize=clauses.initialize,
         placement=s.Placement(clauses.partition, clauses.cluster, clauses.buckets), options=clauses.options,
@@ -229,7 +240,7 @@ def _create_plain_view(cursor: Cursor) -> s.Statement:
     if_not_exists = cursor.take("IF", "NOT", "EXISTS")
     if or_replace and if_not_exists:
         raise cursor.error("OR REPLACE and IF NOT EXISTS exclude each other")
-    name = cursor.name("the name of the view")
+    name = cursor.relation("the name of the view")
     columns = _view_columns(cursor) if cursor.at("(") else ()
     comment = cursor.string("a comment in quotes") if cursor.take("COMMENT") else None
     if not cursor.take("AS"):
@@ -240,15 +251,15 @@ def _create_plain_view(cursor: Cursor) -> s.Statement:
     refuse_past(cursor.text, start, stop)
     check_query(cursor.text, start, stop)
     return s.CreatePlainView(
-        cursor.text, name=name, query=cursor.text[start:stop], or_replace=or_replace, if_not_exists=if_not_exists,
-        columns=columns, comment=comment,
+        cursor.text, name=name, query=qualified(cursor.text[start:stop], cursor.current), or_replace=or_replace,
+        if_not_exists=if_not_exists, columns=columns, comment=comment,
     )  # fmt: skip
 
 
 def _drop_plain_view(cursor: Cursor) -> s.Statement:
     cursor.expect("DROP", "VIEW")
     if_exists = cursor.take("IF", "EXISTS")
-    name = cursor.name("the name of the view")
+    name = cursor.relation("the name of the view")
     cursor.take("RESTRICT")
     cursor.end()
     return s.DropPlainView(cursor.text, name, if_exists)
@@ -267,7 +278,7 @@ def _view_columns(cursor: Cursor) -> tuple[tuple[str, str | None], ...]:
 
 def _refresh_view(cursor: Cursor) -> s.Statement:
     cursor.expect("REFRESH", "MATERIALIZED", "VIEW")
-    name = cursor.name("the name of the view")
+    name = cursor.relation("the name of the view")
     full = cursor.take("FULL")
     cursor.end()
     return s.RefreshView(cursor.text, name, full)
@@ -275,13 +286,13 @@ def _refresh_view(cursor: Cursor) -> s.Statement:
 
 def _alter_view(cursor: Cursor) -> s.Statement:
     cursor.expect("ALTER", "MATERIALIZED", "VIEW")
-    name = cursor.name("the name of the view")
+    name = cursor.relation("the name of the view")
     for word, suspended in (("SUSPEND", True), ("RESUME", False)):
         if cursor.take(word):
             cursor.end()
             return s.SuspendView(cursor.text, name, suspended)
     if cursor.take("RENAME", "TO"):
-        other = cursor.name("the new name")
+        other = cursor.relation("the new name")
         raise NotSupportedError(
             f"view {name!r} cannot be renamed: what reads it knows it by its name. SHOW CREATE MATERIALIZED VIEW "
             f"{name} prints its statement: run that with the name {other}, then drop {name}."
@@ -318,7 +329,7 @@ _ALTERED = {"REFRESH", "REFRESH POLICY", "TARGET LAG", "PRIORITY", "CONSISTENCY"
 def _drop_view(cursor: Cursor) -> s.Statement:
     cursor.expect("DROP", "MATERIALIZED", "VIEW")
     if_exists = cursor.take("IF", "EXISTS")
-    name = cursor.name("the name of the view")
+    name = cursor.relation("the name of the view")
     cascade = cursor.take("CASCADE")
     if not cascade:
         cursor.take("RESTRICT")
@@ -328,14 +339,14 @@ def _drop_view(cursor: Cursor) -> s.Statement:
 
 def _show_dependencies(cursor: Cursor) -> s.Statement:
     cursor.expect("SHOW", "DEPENDENCIES", "FOR")
-    name = cursor.name("the name of a view or table")
+    name = cursor.relation("the name of a view or table")
     cursor.end()
     return s.ShowDependencies(cursor.text, name)
 
 
 def _show_history(cursor: Cursor) -> s.Statement:
     cursor.expect("SHOW", "REFRESH", "HISTORY")
-    name = cursor.name("the name of a view") if cursor.take("FOR") else None
+    name = cursor.relation("the name of a view") if cursor.take("FOR") else None
     limit = cursor.integer() if cursor.take("LIMIT") else None
     cursor.end()
     return s.ShowHistory(cursor.text, name, limit)
@@ -369,7 +380,7 @@ _Named = s.MakeCheckpoint | s.RestoreCheckpoint | s.DropCheckpoint | s.ReplayLat
 def _named(kind: type[_Named], *words: str) -> Reads:
     def read(cursor: Cursor) -> s.Statement:
         cursor.expect(*words)
-        name = cursor.name()
+        name = cursor.relation() if kind is s.ReplayLate else cursor.name()
         cursor.end()
         return kind(cursor.text, name)
 
@@ -400,7 +411,7 @@ def _show_create(cursor: Cursor) -> s.Statement:
     view = cursor.take("MATERIALIZED", "VIEW")
     if not view and not cursor.take("TABLE") and not cursor.take("VIEW"):
         raise cursor.error("expected TABLE, VIEW or MATERIALIZED VIEW")
-    name = cursor.name("the name of a table or view")
+    name = cursor.relation("the name of a table or view")
     cursor.end()
     return s.ShowCreate(cursor.text, name, view)
 
@@ -409,7 +420,7 @@ def _describe_view(cursor: Cursor) -> s.Statement:
     cursor.index += 3
     if not cursor.take("EXTENDED"):
         cursor.take("FORMATTED")
-    name = cursor.name("the name of the view")
+    name = cursor.relation("the name of the view")
     cursor.end()
     return s.DescribeView(cursor.text, name)
 
@@ -417,7 +428,7 @@ def _describe_view(cursor: Cursor) -> s.Statement:
 def _explain(cursor: Cursor) -> s.Statement:
     cursor.expect("EXPLAIN")
     if cursor.take("MATERIALIZED", "VIEW"):
-        name = cursor.name("the name of the view")
+        name = cursor.relation("the name of the view")
         cursor.end()
         return s.ExplainView(cursor.text, name)
     if cursor.at("CREATE"):
@@ -428,7 +439,7 @@ def _explain(cursor: Cursor) -> s.Statement:
             mode = word.lower()
     if cursor.token is None:
         raise cursor.error("expected MATERIALIZED VIEW and a name, or a query")
-    return s.ExplainQuery(cursor.text, cursor.text[cursor.offset :], mode)
+    return s.ExplainQuery(cursor.text, qualified(cursor.text[cursor.offset :], cursor.current), mode)
 
 
 _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
@@ -440,13 +451,17 @@ _READERS: dict[tuple[str, ...], Callable[[Cursor], s.Statement]] = {
     ("CREATE", "VIEW"): _create_plain_view,
     ("CREATE", "OR", "REPLACE", "VIEW"): _create_plain_view,
     ("DROP", "VIEW"): _drop_plain_view,
-    ("SHOW", "VIEWS"): _plain(s.ShowPlainViews, "SHOW", "VIEWS"),
-    ("SHOW", "READ", "MODELS"): _plain(s.ShowModels, "SHOW", "READ", "MODELS"),
+    ("SHOW", "VIEWS"): listed(s.ShowPlainViews, "SHOW", "VIEWS"),
+    ("SHOW", "READ", "MODELS"): listed(s.ShowModels, "SHOW", "READ", "MODELS"),
     ("REFRESH", "MATERIALIZED", "VIEW"): _refresh_view,
     ("ALTER", "MATERIALIZED", "VIEW"): _alter_view,
     ("DROP", "MATERIALIZED", "VIEW"): _drop_view,
-    ("SHOW", "TABLES"): _plain(s.ShowTables, "SHOW", "TABLES"),
-    ("SHOW", "MATERIALIZED", "VIEWS"): _plain(s.ShowViews, "SHOW", "MATERIALIZED", "VIEWS"),
+    ("SHOW", "TABLES"): listed(s.ShowTables, "SHOW", "TABLES"),
+    ("SHOW", "MATERIALIZED", "VIEWS"): listed(s.ShowViews, "SHOW", "MATERIALIZED", "VIEWS"),
+    ("SHOW", "SCHEMAS"): _plain(s.ShowSchemas, "SHOW", "SCHEMAS"),
+    ("CREATE", "SCHEMA"): create_schema,
+    ("DROP", "SCHEMA"): drop_schema,
+    ("USE",): use,
     ("SHOW", "CREATE"): _show_create,
     ("SHOW", "DEPENDENCIES"): _show_dependencies,
     ("SHOW", "REFRESH", "HISTORY"): _show_history,

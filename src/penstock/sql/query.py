@@ -12,9 +12,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from penstock.errors import NotFoundError, NotSupportedError, SqlError
+from penstock.errors import NotFoundError, SqlError
 from penstock.sql.determined import determine, determine_limits, has_open_limits, is_open
-from penstock.sql.dialect import SparkSql
+from penstock.sql.dialect import SparkSql, quoted
 from penstock.sql.event_time import (
     lengths_of_windows,
     rewrite_event_time,
@@ -25,7 +25,7 @@ from penstock.sql.event_time import (
 )
 from penstock.sql.json_functions import rewrite_json, uses_json
 from penstock.sql.lexer import error_at, tokenize
-from penstock.sql.names import OWN
+from penstock.sql.names import DEFAULT, FORMATS, OWN, QualifiedName, key_of
 from penstock.sql.rewriting import Rewriting
 
 # sqlglot warns on standard error about statements it hands through; what matters to the user is raised here instead.
@@ -159,33 +159,25 @@ def table_names(tree: exp.Expr) -> list[str]:
     """
     found: dict[str, str] = {}
     for table in sorted(tables(tree), key=lambda t: t.this.meta.get("start", 0)):
-        found.setdefault(name_of(table).lower(), name_of(table))
+        found.setdefault(key_of(name_of(table)), name_of(table))
     return list(found.values())
 
 
 def name_of(table: exp.Table) -> str:
     """
-    >>> [name_of(table) for table in tables(parse_query("SELECT * FROM orders JOIN Penstock.Views"))]
-    ['orders', 'penstock.views']
+    >>> [name_of(table) for table in tables(parse_query("SELECT * FROM orders JOIN gold.Totals JOIN Penstock.Views"))]
+    ['orders', 'gold.Totals', 'penstock.views']
     """
-    return f"{OWN}{table.name.lower()}" if _is_own(table) else table.name
-
-
-def _is_own(table: exp.Table) -> bool:
-    return f"{table.db.lower()}." == OWN and not table.catalog
+    name = str(QualifiedName.of([part.name for part in table.parts], table.sql(dialect=SparkSql)))
+    return key if (key := key_of(name)).startswith(OWN) else name
 
 
 def tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Every reference to a real table in a tree."""
     for table in tree.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier) and (_is_own(table) or not _is_cte(table)):
-            if table.args.get("db") and not _is_own(table):
-                if "/" in table.name:
-                    raise NotFoundError.of_path(table.name)
-                raise NotSupportedError(
-                    f"{table.sql(dialect='spark')!r}: names have one part; Penstock's catalog has no schemas. "
-                    "Register the table with CREATE TABLE .. LOCATION '..' and use that name."
-                )
+        if isinstance(table.this, exp.Identifier) and (table.args.get("db") or not _is_cte(table)):
+            if table.db.lower() in FORMATS and "/" in table.name:
+                raise NotFoundError.of_path(table.name)
             yield table
 
 
@@ -218,6 +210,12 @@ def _contains(root: exp.Expr, node: exp.Expr) -> bool:
 _SAMPLE = re.compile(r"\s*TABLESAMPLE\s*\([^()]*\)(\s*REPEATABLE\s*\([^()]*\))?", re.IGNORECASE)
 
 
+def behind_sample(text: str, end: int) -> int:
+    """Where the alias of a table goes whose name ends here."""
+    behind = _SAMPLE.match(text, end)
+    return behind.end() if behind else end
+
+
 def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     """The text with each table's name replaced, every other character kept; a name without an alias keeps its name.
 
@@ -227,12 +225,11 @@ def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
     edits = []
     text = whole(text)
     for table in tables(_parse(text)):
-        first, end = table.args.get("db") or table.this, table.this.meta["end"] + 1
-        edits.append((first.meta["start"], end, replace(name_of(table))))
+        end = table.this.meta["end"] + 1
+        edits.append((table.parts[0].meta["start"], end, replace(name_of(table))))
         if not table.alias and not isinstance(table.parent, exp.Insert):
-            behind = _SAMPLE.match(text, end)
-            place = behind.end() if behind else end
-            edits.append((place, place, f" AS `{table.name}`"))
+            place = behind_sample(text, end)
+            edits.append((place, place, f" AS {quoted(table.name)}"))
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
@@ -253,9 +250,9 @@ def written_out(text: str, body: Callable[[str], str | None]) -> str:
         if query is None:
             continue
         _check_not_hidden(tree, query, name_of(table))
-        first, end = table.args.get("db") or table.this, table.this.meta["end"] + 1
-        alias = "" if table.alias else f" AS `{table.name}`"
-        edits.append((first.meta["start"], end, f"({query}\n){alias}"))  # a comment may end it
+        end = table.this.meta["end"] + 1
+        alias = "" if table.alias else f" AS {quoted(table.name)}"
+        edits.append((table.parts[0].meta["start"], end, f"({query}\n){alias}"))  # a comment may end it
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
@@ -263,9 +260,9 @@ def written_out(text: str, body: Callable[[str], str | None]) -> str:
 
 def _check_not_hidden(tree: exp.Expr, query: str, name: str) -> None:
     """What a query reads must mean the same in the place of its name, where a CTE may have the same name."""
-    reads = {name_of(table).lower() for table in tables(_parse(whole(query)))}
+    reads = {key_of(name_of(table)) for table in tables(_parse(whole(query)))}
     for cte in tree.find_all(exp.CTE):
-        if cte.alias_or_name.lower() in reads:
+        if QualifiedName(DEFAULT, cte.alias_or_name).key in reads:
             raise SqlError(
                 f"the query has a CTE {cte.alias_or_name!r}, and {name!r} reads a table of that name. "
                 "Give the CTE another name."

@@ -269,21 +269,47 @@ class DropView(Statement):
 
 @dataclass(frozen=True)
 class ShowTables(Reading):
-    pass
+    schema: str | None = None
 
 
 @dataclass(frozen=True)
 class ShowViews(Reading):
-    pass
+    schema: str | None = None
 
 
 @dataclass(frozen=True)
 class ShowPlainViews(Reading):
-    pass
+    schema: str | None = None
 
 
 @dataclass(frozen=True)
 class ShowModels(Reading):
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
+class CreateSchema(Statement):
+    name: str
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropSchema(Statement):
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+    """Whether what is in it goes with it, and what reads that."""
+
+
+@dataclass(frozen=True)
+class UseSchema(Reading):
+    """USE name: where names are from now on that say no schema."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ShowSchemas(Reading):
     pass
 
 

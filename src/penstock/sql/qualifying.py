@@ -1,0 +1,140 @@
+"""Names in a statement's text as they are meant: in the schema that was current where the statement was made.
+
+This happens once, at the door. Behind it a name without a schema is in ``default``, wherever the text is read again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from penstock.errors import SqlError
+from penstock.sql.as_of import clauses_of_past
+from penstock.sql.dialect import SparkSql, quoted
+from penstock.sql.lexer import tokenize
+from penstock.sql.names import DEFAULT, QualifiedName
+from penstock.sql.query import behind_sample, parse_written, tables, whole
+
+_LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`[^`]*`)\s*\.\s*[\w`*]")
+"""What may be a column with its table's schema before it."""
+_SCOPES = (exp.Select, exp.Update, exp.Delete, exp.Merge)
+
+_Edit = tuple[int, int, str]
+
+
+def qualified(text: str, current: str) -> str:
+    """The text with the ``current`` schema before names without one, and columns told by what their tables are called.
+
+    Behind the door Spark sees other names of the tables, so ``gold.orders.id`` would mean nothing to it.
+
+    >>> qualified("WITH t AS (SELECT 1 AS x) SELECT x FROM t JOIN orders JOIN silver.b", "gold")
+    'WITH t AS (SELECT 1 AS x) SELECT x FROM t JOIN `gold`.orders JOIN silver.b'
+    >>> qualified("SELECT gold.a.x, s.f.g FROM gold.a JOIN s", "default")
+    'SELECT `a`.x, s.f.g FROM gold.a JOIN s'
+    >>> qualified("SELECT gold.a.x FROM gold.a JOIN silver.a ON gold.a.k = silver.a.k", "default")
+    'SELECT `gold.a`.x FROM gold.a AS `gold.a` JOIN silver.a AS `silver.a` ON `gold.a`.k = `silver.a`.k'
+    """
+    if current == DEFAULT and not _has_long(text):
+        return text
+    text = whole(text)
+    past = list(clauses_of_past(text))
+    shown = text
+    for start, end in past:
+        shown = shown[:start] + " " * (end - start) + shown[end:]
+    try:
+        tree = parse_written(shown)
+        edits = [*_schemas(tree, current), *_columns(tree, shown, current, dict(past))]
+    except SqlError:  # whoever reads it next says so, or knows better
+        return text
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _has_long(text: str) -> bool:
+    """Whether a name of three parts stands anywhere but in a text; most statements have none, and may be long."""
+    if not _LONG.search(text):
+        return False
+    tokens = tokenize(text)
+    named = [token.kind in ("word", "quoted") for token in tokens]
+    dots = [i for i, token in enumerate(tokens[:-3]) if token.text == "." and i]
+    return any(named[i - 1] and named[i + 1] and tokens[i + 2].text == "." for i in dots)
+
+
+def _schemas(tree: exp.Expr, current: str) -> Iterator[_Edit]:
+    if current != DEFAULT:
+        for table in tables(tree):
+            if not table.args.get("db"):
+                start = table.this.meta["start"]
+                yield start, start, f"{quoted(current)}."
+
+
+def _columns(tree: exp.Expr, text: str, current: str, past: dict[int, int]) -> Iterator[_Edit]:
+    scopes: dict[int, list[exp.Table]] = {}
+    for table in tables(tree):
+        if not table.alias:
+            scopes.setdefault(id(table.find_ancestor(*_SCOPES)), []).append(table)
+    columns = [column for column in tree.find_all(exp.Column) if len(column.parts) > 1]
+    told = [(c, one) for c in columns if len(c.parts) > 2 and (one := _told(c, scopes, current)) is not None]
+    seen = Counter(one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery))
+    aliases: dict[int, str] = {}
+    for table in {id(one): one for _, one in told}.values():
+        alone = seen[table.name.lower()] == 1
+        aliases[id(table)] = table.name if alone else str(_name(table, current))
+        if not alone:
+            end = behind_sample(text, table.this.meta["end"] + 1)
+            after = next((past[start] for start in past if not text[end:start].strip() and start >= end), end)
+            yield after, after, f" AS {quoted(aliases[id(table)])}"
+    for column, table in told:
+        yield column.parts[0].meta["start"], column.parts[1].meta["end"] + 1, quoted(aliases[id(table)])
+    done, others = {id(column) for column, _ in told}, _other_names(tree, scopes)
+    for column in columns:
+        mine = None if id(column) in done else _called(column, scopes, others)
+        if mine is not None and aliases.get(id(mine), mine.name) != mine.name:
+            first = column.parts[0].meta
+            yield first["start"], first["end"] + 1, quoted(aliases[id(mine)])
+
+
+def _name(table: exp.Table, current: str) -> QualifiedName:
+    return QualifiedName.of([part.name for part in table.parts], table.sql(dialect=SparkSql), current)
+
+
+def _told(column: exp.Column, scopes: dict[int, list[exp.Table]], current: str) -> exp.Table | None:
+    """The table that the first two parts of a column's name mean, if they mean one."""
+    key = QualifiedName.of([part.name for part in column.parts[:2]], "").key
+    for scope in _around(column):
+        found = [table for table in scopes.get(id(scope), ()) if _name(table, current).key == key]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def _called(column: exp.Column, scopes: dict[int, list[exp.Table]], others: dict[int, set[str]]) -> exp.Table | None:
+    """The table without an alias that the first part of a column's name calls, if there is one and nothing else."""
+    name = column.parts[0].name.lower()
+    for scope in _around(column):
+        found = [table for table in scopes.get(id(scope), ()) if table.name.lower() == name]
+        if found or name in others.get(id(scope), ()):
+            return found[0] if len(found) == 1 and name not in others.get(id(scope), ()) else None
+    return None
+
+
+def _other_names(tree: exp.Expr, scopes: dict[int, list[exp.Table]]) -> dict[int, set[str]]:
+    """What else is called by a name in each query: what has an alias, and CTEs."""
+    plain = {id(table) for tables_there in scopes.values() for table in tables_there}
+    named: list[exp.Expr] = [table for table in tree.find_all(exp.Table) if id(table) not in plain]
+    above = [alias.parent for alias in tree.find_all(exp.TableAlias)]
+    found: dict[int, set[str]] = {}
+    for one in [*named, *(one for one in above if one is not None and not isinstance(one, exp.CTE))]:
+        found.setdefault(id(one.find_ancestor(*_SCOPES)), set()).add(one.alias_or_name.lower())
+    return found
+
+
+def _around(node: exp.Expr) -> Iterator[exp.Expr]:
+    above = node.find_ancestor(*_SCOPES)
+    while above is not None:
+        yield above
+        above = above.find_ancestor(*_SCOPES)
