@@ -54,15 +54,19 @@ def connect(
     catalog: str | None = None,
     *,
     progress: Callable[[str], None] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Database:
     """Open a warehouse, creating it if there is none.
 
-    ``path`` is the directory of the warehouse, or its ``file:`` URL. ``spark`` is your own Spark session, which must
-    have Delta Lake; without it, an embedded one is started when it is first needed and stopped by ``close``.
+    ``path`` is the directory of the warehouse, or its URL: ``file:``, or ``s3://bucket/folder`` and its like.
+    ``spark`` is your own Spark session, which must have Delta Lake; without it, an embedded one is started when it is
+    first needed and stopped by ``close``.
     ``catalog`` is the URL of the catalog's database; without it, the catalog is a SQLite file in the warehouse.
-    ``progress`` is called with a few words whenever something that takes time begins.
+    A warehouse in an object store needs one that is named. ``progress`` is called with a few words whenever something
+    that takes time begins. ``storage_options`` open object stores, under the names of the usual environment variables:
+    ``{"AWS_ENDPOINT_URL": .., "AWS_ACCESS_KEY_ID": ..}``. They are kept in memory only.
     """
-    return Database(path, spark, catalog, progress)
+    return Database(path, spark, catalog, progress, storage_options)
 
 
 class Database:
@@ -72,8 +76,9 @@ class Database:
         spark: SparkSession | None = None,
         catalog: str | None = None,
         progress: Callable[[str], None] | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ):
-        self._at = Warehouse(path, spark, catalog, progress)
+        self._at = Warehouse(path, spark, catalog, progress, storage_options)
         self._catalog = self._at.catalog
 
     # -- opening and closing ------------------------------------------------------------------------------------------

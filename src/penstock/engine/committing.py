@@ -42,6 +42,7 @@ from penstock.engine.workplace import (
 from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError, WarehouseError
 from penstock.storage.branch import same_rows, undo
 from penstock.storage.delta_log import Snapshot, first_line, snapshot_of
+from penstock.storage.files import Held
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import TableGone, VersionTaken, put, said
 from penstock.storage.runs import RUN
@@ -61,7 +62,7 @@ class Write:
     base: Snapshot
     actions: Sequence[Action]
     operation: str
-    log: int | None = None
+    log: Held | None = None
     """Held before the table was looked at; see ``held_log``."""
 
 

@@ -19,6 +19,7 @@ from penstock.engine.committing import Committing, Write, disk_errors
 from penstock.engine.event_time import check_column
 from penstock.engine.immediate import immediate_readers
 from penstock.engine.reading import Pins, Reading, reading
+from penstock.engine.refused import check_commits_here, refuse_rename
 from penstock.engine.relations import TempViews, newest, read_keys, run_query
 from penstock.engine.report import Report
 from penstock.engine.seen import Seen
@@ -46,7 +47,8 @@ from penstock.sql.cursor import Cursor
 from penstock.sql.query import substitute_tables
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
-from penstock.storage.locations import local_path
+from penstock.storage.locations import is_store
+from penstock.storage.locations import location as location_of
 from penstock.storage.log_writer import VersionTaken
 from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
@@ -351,14 +353,19 @@ class SourceTables:
             followers = [world.views[view].name for view in immediate_readers(world, [key])]
             if key not in world.tables:
                 raise NotFoundError(f"table {statement.target!r} was dropped meanwhile.")
-            if not followers or statement.verb not in _ON_ALL_ROWS:
+            apart = bool(followers) or is_store(world.tables[key].path)
+            if not apart or statement.verb not in _ON_ALL_ROWS:
+                check_commits_here(world, key, statement)
                 rows = self._run(statement)
         if followers and statement.verb not in _ON_ALL_ROWS:
             return rows, self._refresh(followers)
-        return self._run_followed(statement, doing) if followers else (rows, None)
+        return self._run_apart(statement, doing) if apart else (rows, None)
 
-    def _run_followed(self, statement: TableStatement, doing: str) -> tuple[DataFrame, Report | None]:
-        """The same with IMMEDIATE views that follow: a transaction of one statement."""
+    def _run_apart(self, statement: TableStatement, doing: str) -> tuple[DataFrame, Report | None]:
+        """The same as a transaction of one statement: with IMMEDIATE views that follow, or in an object store.
+
+        There Spark's own commits are no conditional puts, and could overwrite ours; so Spark writes to a branch.
+        """
         for tried in range(_TRIES_OF_SPARK):
             transaction = Transaction(self._catalog, self._committing, self._warehouse, doing)
             try:
@@ -382,7 +389,7 @@ class SourceTables:
             )
         _refuse_late(world, key)
         if statement.verb == "ALTER":
-            _refuse_rename(statement)
+            refuse_rename(statement)
 
     def _run(self, statement: TableStatement, within: Transaction | None = None) -> DataFrame:
         for _ in range(_TRIES):
@@ -459,21 +466,12 @@ def _has_alias(statement: TableStatement) -> bool:
     return after.upper not in ("SET", "WHERE", "USING")
 
 
-def _refuse_rename(statement: TableStatement) -> None:
-    rest = Cursor(statement.text[statement.target_span[1] :])
-    if rest.at("RENAME", "TO"):
-        raise NotSupportedError(
-            f"table {statement.target!r} cannot be renamed: views know it by its name. Make a table of the new name, "
-            f"such as CREATE TABLE .. AS SELECT * FROM {statement.target}."
-        )
-
-
 def _by_path(path: str) -> str:
     return "delta.`" + path.replace("`", "``") + "`"
 
 
 def _located(table: str, path: str) -> str:
-    return local_path(path, f"table {table!r}")
+    return location_of(path, f"table {table!r}")
 
 
 def _shape(schema: StructType) -> list[tuple[str, str]]:
