@@ -319,7 +319,7 @@ def disk_errors(doing: str) -> Iterator[None]:
     except OSError as problem:
         raise WarehouseError(
             f"{doing} failed: {first_line(problem)}. Nothing was changed; see that its disk has room and can be "
-            "written, and try again."
+            "written, or its store be reached, and try again."
         ) from problem
 
 
