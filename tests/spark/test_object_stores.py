@@ -211,17 +211,21 @@ def test_another_process_sees_the_same(
     far: penstock.Database, spark: SparkSession, store: Store, tmp_path: Path
 ) -> None:
     orders(far)
+    often = "TBLPROPERTIES ('delta.checkpointInterval' = '20')"
+    far.sql(f"CREATE MATERIALIZED VIEW often {often} AS SELECT region, COUNT(*) AS n FROM orders GROUP BY region")
     for number in range(100, 145):  # over two checkpoints of the view's log
         far.sql(f"INSERT INTO orders VALUES ({number}, 'r1', 1)")
         far.refresh()
-    names = [info.name for info in files_of(path_of(far, "totals")).listing("_delta_log")]
+    names = [info.name for info in files_of(path_of(far, "often")).listing("_delta_log")]
     assert sum(name.endswith(".checkpoint.parquet") for name in names) == 2
     far.close()
     FILES.clear()
     with opened(spark, store, tmp_path) as again:
         again.sql("UPDATE orders SET amount = 7 WHERE id > 140")
+        again.sql("INSERT INTO orders VALUES (200, 'r2', 1)")
         again.refresh()
         assert_fresh(again, "totals", "INCREMENTAL")
+        assert_fresh(again, "often", "INCREMENTAL")
 
 
 def test_a_document_is_read_by_its_key(far: penstock.Database) -> None:

@@ -17,11 +17,14 @@ from penstock import points
 from penstock.storage.deletion_vectors import Descriptor
 from penstock.storage.delta_log import delta_rs
 from penstock.storage.files import Held, files_of
+from penstock.storage.locations import is_store
 from penstock.storage.log_listing import LOG, commit_name, committed
 from penstock.storage.log_replay import Action
 
 CHECKPOINT_EVERY = 20
 """Commits between checkpoints; what is read since the last is parsed in Python."""
+_CHECKPOINT_EVERY_FAR = 100
+"""The same in an object store, where delta-rs takes some ninety requests to make one, and commits are read at once."""
 
 _FEATURE, _ENABLED = "deletionVectors", "delta.enableDeletionVectors"
 _IMPLIED = ["appendOnly", "invariants"]
@@ -64,7 +67,8 @@ def put(
     else:
         _put(path, log, version, actions)
     points.reached(points.COMMITTED)
-    if version and version % (checkpoint_every or CHECKPOINT_EVERY) == 0:
+    every = checkpoint_every or (_CHECKPOINT_EVERY_FAR if is_store(path) else CHECKPOINT_EVERY)
+    if version and version % every == 0:
         _make_checkpoint(path, version)
 
 
