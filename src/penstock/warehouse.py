@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -16,7 +16,7 @@ from penstock.engine.said import Said
 from penstock.errors import PenstockError, WarehouseError
 from penstock.lineage import Lineage, wanted
 from penstock.sql.names import DEFAULT, QualifiedName, is_path
-from penstock.storage.locations import local_path
+from penstock.storage.locations import checked_options, forget, is_store, location, use
 from penstock.telling import Telling, log_refresh
 
 if TYPE_CHECKING:
@@ -37,18 +37,20 @@ class Warehouse:
         spark: SparkSession | None,
         catalog: str | None,
         progress: Callable[[str], None] | None,
+        storage_options: Mapping[str, str] | None = None,
     ):
-        self.path = local_path(path, "a warehouse")
+        self.path = location(path, "a warehouse")
+        self._options = checked_options(storage_options)
+        if not is_store(self.path):
+            self._make_directory()
+        url = catalog or self._own_catalog()
+        self._refusal = refusal(None if is_store(self.path) else self.path, url)
+        use(self.path, self._options)
         try:
-            os.makedirs(self.path, exist_ok=True)
-        except OSError as problem:
-            raise WarehouseError(
-                f"the warehouse {self.path!r} cannot be created: {problem.strerror}. Choose a directory you can write."
-            ) from None
-        # A path may have characters that mean something in a URL.
-        url = catalog or f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
-        self._refusal = refusal(self.path, url)
-        self.catalog = Catalog(url, self._refusal)
+            self.catalog = Catalog(url, self._refusal)
+        except BaseException:
+            forget(self.path, self._options)
+            raise
         if catalog is None:
             self.catalog.settle_at(self.path)
         self.catalog.end_what_was_killed()
@@ -65,6 +67,24 @@ class Warehouse:
         """The schema of names that say none: what USE has said."""
         self._lineage: Lineage | None = None
         self._given_spark = spark
+
+    def _own_catalog(self) -> str:
+        """The URL of the catalog in the warehouse."""
+        if is_store(self.path):
+            raise WarehouseError(
+                f"the warehouse {self.path!r} lies in an object store, where no catalog can be kept. Name a database: "
+                "catalog='postgresql://host/database', or for one process catalog='sqlite:////path/catalog.sqlite'."
+            )
+        # A path may have characters that mean something in a URL.
+        return f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"
+
+    def _make_directory(self) -> None:
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except OSError as problem:
+            raise WarehouseError(
+                f"the warehouse {self.path!r} cannot be created: {problem.strerror}. Choose a directory you can write."
+            ) from None
 
     def check_open(self, *, to_change: bool = False) -> None:
         if self.closed:
@@ -129,3 +149,4 @@ class Warehouse:
             self._lineage.close()
         self.watched.close()
         self.catalog.close()
+        forget(self.path, self._options)

@@ -11,7 +11,8 @@ import penstock
 from oracle import after, assert_all_fresh
 from penstock.frames import limits
 from penstock.storage import apply
-from penstock.storage.delta_log import Snapshot, partition_of
+from penstock.storage.data_files import partition_of
+from penstock.storage.delta_log import Snapshot
 
 
 @pytest.fixture

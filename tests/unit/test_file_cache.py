@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
-from pyarrow import fs
 from pyroaring import BitMap64
 
 from penstock.engine.settings import checked, file_cache
@@ -25,7 +24,8 @@ from penstock.frames.memory import memory
 from penstock.storage import row_groups
 from penstock.storage.deletion_vectors import describe, file_name
 from penstock.storage.delta_log import Snapshot, vectors_of
-from penstock.storage.file_cache import FILES, FileCache, identity
+from penstock.storage.file_cache import FILES, FileCache
+from penstock.storage.files import LocalFiles
 from penstock.storage.lookup import look_up
 
 SCHEMA = pa.schema([("n", pa.int32()), ("name", pa.string()), ("id", pa.int64()), ("part", pa.string())])
@@ -169,12 +169,12 @@ def test_a_vector_is_decoded_once(tmp_path: Path) -> None:
     descriptors, content = describe({"a": hidden}, file)
     (tmp_path / file_name(file)).write_bytes(content)
     actions = {"a": {"deletionVector": descriptors["a"]}}
-    first = vectors_of(fs.LocalFileSystem(), str(tmp_path), actions)
+    first = vectors_of(LocalFiles(str(tmp_path)), actions)
     assert first == {"a": hidden}
-    assert vectors_of(fs.LocalFileSystem(), str(tmp_path), actions)["a"] is first["a"]
+    assert vectors_of(LocalFiles(str(tmp_path)), actions)["a"] is first["a"]
     (tmp_path / file_name(file)).unlink()
     with pytest.raises(FileNotFoundError):
-        vectors_of(fs.LocalFileSystem(), str(tmp_path), actions)
+        vectors_of(LocalFiles(str(tmp_path)), actions)
 
 
 def test_what_was_not_asked_for_the_longest_goes_first() -> None:
@@ -230,16 +230,13 @@ def test_threads_look_up_in_one_table(tmp_path: Path) -> None:
 def test_a_file_is_told_by_its_time_too(tmp_path: Path) -> None:
     file = tmp_path / "x"
     file.write_text("a")
-    first = identity(fs.LocalFileSystem(), str(file))
-    assert identity(fs.LocalFileSystem(), str(file)) == first
+    files = LocalFiles(str(tmp_path))
+    first = files.identity("x")
+    assert files.identity("x") == first
     os.utime(file, ns=(1, 1))
-    assert identity(fs.LocalFileSystem(), str(file)) != first
+    assert files.identity("x") != first
     with pytest.raises(FileNotFoundError):
-        identity(fs.LocalFileSystem(), str(tmp_path / "y"))
-    other = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    assert identity(other, "x") == identity(other, "x")
-    with pytest.raises(FileNotFoundError):
-        identity(other, "y")
+        files.identity("y")
 
 
 def test_how_much_is_kept_is_a_setting() -> None:

@@ -185,9 +185,9 @@ def test_one_more_commit_is_all_that_is_read(tmp_path: Path, monkeypatch: pytest
         write(tmp_path, number)
     assert snapshot_of(str(tmp_path), 2).files
     write(tmp_path, 3)
-    read: list[str] = []
-    once = log_replay._read_commit
-    monkeypatch.setattr(log_replay, "_read_commit", lambda *given: read.append(given[2]) or once(*given))
+    read: list[int] = []
+    once = log_replay._read_commits
+    monkeypatch.setattr(log_replay, "_read_commits", lambda files, some: read.extend(some) or once(files, some))
     assert snapshot_of(str(tmp_path), 3).rows == 4
     assert read == [3]
 

@@ -17,6 +17,7 @@ from penstock.catalog import tables as t
 from penstock.catalog.alerts import Alert, Episode, alert_of, change, open_episodes
 from penstock.catalog.connection import open_copy, open_engine, open_for_reading, sqlite_file, without_password
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.history_rows import history_of
 from penstock.catalog.intents import read_intents
 from penstock.catalog.models import read_models
 from penstock.catalog.moving import move_paths
@@ -47,7 +48,7 @@ from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark
 from penstock.sql.times import in_utc
-from penstock.vocabulary import Action, AlertKind, Policy, Reason, Status, Strategy, Word
+from penstock.vocabulary import Action, AlertKind, Policy, Reason, Status, Strategy
 
 _LOCATION = "location"
 """Kept beside the settings: where the warehouse is that has the catalog in it."""
@@ -488,18 +489,3 @@ def _identities(connection: Connection, epoch: int) -> dict[str, Identity]:
     """Which table each source was, as of an epoch; one whose epoch did not record it is not among them."""
     rows = connection.execute(_newest_rows(t.source_versions, t.source_versions.c.source, epoch)).mappings()
     return {row["source"]: Identity(row["table_id"], row["fingerprint"]) for row in rows if row["table_id"]}
-
-
-def history_of(row: object) -> HistoryRecord:
-    fields = dict(row)  # type: ignore[call-overload]
-    fields.pop("id")
-    fields["started_at"] = utc(fields["started_at"])
-    fields["times"] = fields["times"] or 1
-    fields["since"] = fields["since"] and utc(fields["since"])
-    return HistoryRecord(**{**fields, **_words(fields)})
-
-
-def _words(row: Mapping[str, Any]) -> dict[str, Word | None]:
-    """What a row says in words that may be those of another version."""
-    kinds: dict[str, type[Word]] = {"status": Status, "action": Action, "strategy": Strategy, "reason": Reason}
-    return {name: None if row[name] is None else kind.recorded(row[name]) for name, kind in kinds.items()}

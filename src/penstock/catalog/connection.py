@@ -96,11 +96,14 @@ def open_copy(file: str) -> tuple[Engine, TemporaryDirectory[str]]:
     return open_engine(URL.create("sqlite", database=name)), copy
 
 
-def refusal(path: str, url: str) -> str | None:
-    """What to say to whoever wants to change a warehouse that can only be looked at; None if it can be changed."""
+def refusal(path: str | None, url: str) -> str | None:
+    """What to say to whoever wants to change a warehouse that can only be looked at; None if it can be changed.
+
+    ``path`` is its directory, if it is one of this machine.
+    """
     file = sqlite_file(url)
     made = file is None or os.path.exists(file)
-    if os.access(path, os.W_OK) and (file is None or not made or os.access(file, os.W_OK)):
+    if (path is None or os.access(path, os.W_OK)) and (file is None or not made or os.access(file, os.W_OK)):
         return None
     if not made:
         raise WarehouseError(f"the warehouse {path!r} cannot be created: it is read-only. Choose another directory.")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 
 from penstock.catalog import tables as t
-from penstock.catalog.catalog import Catalog, history_of, utc
+from penstock.catalog.catalog import Catalog, utc
+from penstock.catalog.history_rows import history_of
 from penstock.catalog.records import EpochRecord, HistoryRecord
 
 _MOST = 1_000

@@ -15,6 +15,7 @@ from penstock.cli.warehouse import CatalogOption, JsonOption, WarehouseOption, p
 from penstock.cli.warehouse import Place as Given
 from penstock.errors import DefinitionError, NotSupportedError
 from penstock.sql.intervals import microseconds
+from penstock.storage.locations import is_store
 
 if TYPE_CHECKING:
     from penstock.serve.options import Place
@@ -154,6 +155,8 @@ def _state_of(given: str | None, warehouse: str) -> str | None:
     """The server's file; none for a warehouse that cannot be written."""
     if given is not None:
         return given
+    if is_store(warehouse):
+        return None
     os.makedirs(warehouse, exist_ok=True)
     from penstock.serve.state import FILE
 

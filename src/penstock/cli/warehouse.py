@@ -13,7 +13,7 @@ import typer
 from penstock.cli.output import say_hint
 from penstock.cli.progress import Progress
 from penstock.errors import WarehouseError
-from penstock.storage.locations import local_path
+from penstock.storage.locations import is_store, location
 
 if TYPE_CHECKING:
     from penstock.database import Database
@@ -48,7 +48,7 @@ class Place:
 
     @property
     def directory(self) -> str:
-        return local_path(self.path, "a warehouse")
+        return location(self.path, "a warehouse")
 
     @property
     def exists(self) -> bool:
@@ -56,7 +56,9 @@ class Place:
         if self.catalog is None:
             return os.path.isfile(os.path.join(self.directory, "catalog.sqlite"))
         file = self.catalog.removeprefix("sqlite:///")
-        return os.path.isfile(file) if file != self.catalog else os.path.isdir(self.directory)
+        if file != self.catalog:
+            return os.path.isfile(file)
+        return is_store(self.directory) or os.path.isdir(self.directory)
 
 
 def place_of(context: typer.Context, path: str | None, catalog: str | None) -> Place:

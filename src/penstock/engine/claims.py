@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from penstock import points
 from penstock.catalog import Catalog, Definition, NodeRecord, World
+from penstock.storage.locations import is_store
 from penstock.storage.view_table import delete_table
 
 
 def claim(path: str) -> str:
-    """A new directory, by that name or with a number behind it."""
+    """A new directory, by that name or with a number behind it; in a store, a name that no table ever has again."""
+    if is_store(path):
+        points.reached(points.CLAIMED)
+        return f"{path}-{uuid.uuid4().hex[:8]}"
     os.makedirs(os.path.dirname(path), exist_ok=True)
     found, number = path, 2
     while True:

@@ -43,6 +43,7 @@ from penstock.errors import ConflictError, LeaseLostError, PenstockError, Refres
 from penstock.sql.names import key_of
 from penstock.storage.branch import same_rows, undo
 from penstock.storage.delta_log import Snapshot, first_line, snapshot_of
+from penstock.storage.files import Held
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import TableGone, VersionTaken, put, said
 from penstock.storage.runs import RUN
@@ -62,7 +63,7 @@ class Write:
     base: Snapshot
     actions: Sequence[Action]
     operation: str
-    log: int | None = None
+    log: Held | None = None
     """Held before the table was looked at; see ``held_log``."""
 
 
@@ -319,7 +320,7 @@ def disk_errors(doing: str) -> Iterator[None]:
     except OSError as problem:
         raise WarehouseError(
             f"{doing} failed: {first_line(problem)}. Nothing was changed; see that its disk has room and can be "
-            "written, and try again."
+            "written, or its store be reached, and try again."
         ) from problem
 
 

@@ -24,6 +24,7 @@ from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, is_remote
 
+from penstock.engine.far_spark import s3_package, s3_settings
 from penstock.engine.versions import delta_package
 from penstock.errors import SparkError
 from penstock.frames.spark.turns import Turns, turns_of
@@ -70,6 +71,11 @@ def settings() -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "penstock-spark-warehouse"),
     }
+
+
+def _far_settings() -> dict[str, str]:
+    far = s3_settings()
+    return {**far, "spark.jars.packages": f"{delta_package()},{s3_package()}"} if far else {}
 
 
 def spark_log_is_wanted() -> bool:
@@ -181,7 +187,7 @@ class Embedded:
             )
         check_java()
         conf = SparkConf(loadDefaults=False)
-        conf.setAll([*settings().items(), *self._more.items()])
+        conf.setAll([*settings().items(), *_far_settings().items(), *self._more.items()])
         output: dict[str, Any] = {}
         if not spark_log_is_wanted():
             self._log = tempfile.NamedTemporaryFile("w+", prefix="penstock-spark-", suffix=".log")  # noqa: SIM115

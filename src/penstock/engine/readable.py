@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.catalog import World
-from penstock.storage.log_listing import newest_version
+from penstock.storage.log_listing import newest_versions
 
 
 def readable(world: World, key: str, newest: int | None, run: str | None = None) -> int | None:
@@ -23,4 +23,5 @@ def readable(world: World, key: str, newest: int | None, run: str | None = None)
 
 def versions_now(world: World) -> dict[str, int | None]:
     """The versions at which all tables are read."""
-    return {key: readable(world, key, newest_version(table.path)) for key, table in world.tables.items()}
+    newest = newest_versions(table.path for table in world.tables.values())
+    return {key: readable(world, key, newest[table.path]) for key, table in world.tables.items()}

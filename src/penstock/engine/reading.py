@@ -7,7 +7,7 @@ whether anything of these tables was begun or published meanwhile, and if so all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.catalog import Catalog, World
@@ -15,7 +15,7 @@ from penstock.catalog.transactions import Intents
 from penstock.engine.readable import readable
 from penstock.errors import BusyError
 from penstock.storage.delta_log import Snapshot, snapshot_of
-from penstock.storage.log_listing import newest_version
+from penstock.storage.log_listing import newest_versions
 
 _TRIES = 200
 
@@ -83,5 +83,11 @@ def at_one_moment(catalog: Catalog, look: Callable[[Reading], object], keys: Key
 
 def pin(world: World, key: str, run: str | None = None) -> Pin:
     """The version at which a table is read; by whoever makes the ``run``, with what that has committed."""
-    path = world.tables[key].path
-    return Pin(path=path, version=readable(world, key, newest_version(path), run))
+    return pins(world, [key], run)[key]
+
+
+def pins(world: World, keys: Iterable[str], run: str | None = None) -> dict[str, Pin]:
+    """The same of several tables."""
+    paths = {key: world.tables[key].path for key in keys}
+    newest = newest_versions(paths.values())
+    return {key: Pin(path=path, version=readable(world, key, newest[path], run)) for key, path in paths.items()}

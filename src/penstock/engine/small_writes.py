@@ -24,7 +24,8 @@ from penstock.frames.settings import Own, under
 from penstock.sql.columns import plain_columns
 from penstock.sql.statements import CreateTable, TableStatement
 from penstock.storage.delta_log import HistoryGone, is_table
-from penstock.storage.log_writer import TableGone, can_write, held_log, is_held
+from penstock.storage.files import Held
+from penstock.storage.log_writer import TableGone, held_log
 from penstock.storage.new_table import create_with_changes
 from penstock.storage.row_change import RowChange
 from penstock.storage.vacuum import leave
@@ -32,7 +33,7 @@ from penstock.storage.vacuum import leave
 
 def create(statement: CreateTable, path: str, session: Own) -> bool:
     """CREATE TABLE of plain columns, in a directory that is ours; False if Spark must do it."""
-    if statement.query is not None or statement.options or not can_write(path):
+    if statement.query is not None or statement.options:
         return False
     columns = plain_columns(statement.columns) if session.settings.here and not session.tables else None
     if columns is not None:
@@ -61,14 +62,14 @@ def compute(statement: TableStatement, table: TableRecord, seen: Seen) -> RowCha
 
 
 @contextmanager
-def held(table: TableRecord) -> Iterator[int]:
+def held(table: TableRecord) -> Iterator[Held]:
     """The log of a table, which is written to as long as it is there."""
     try:
         with held_log(table.path) as log:
             try:
                 yield log
             except FileNotFoundError:
-                if is_held(table.path, log):
+                if log.is_there:
                     raise
                 raise TableGone(table.path) from None
     except TableGone:

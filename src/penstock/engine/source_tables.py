@@ -20,8 +20,10 @@ from penstock.engine.event_time import check_column
 from penstock.engine.immediate import immediate_readers
 from penstock.engine.line import Line
 from penstock.engine.reading import Pins, Reading, reading
+from penstock.engine.refused import check_commits_here, refuse_rename
 from penstock.engine.relations import TempViews, newest, read_keys, run_query
 from penstock.engine.report import Report
+from penstock.engine.rewritten_statements import for_spark
 from penstock.engine.seen import Seen
 from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import compute, create, held
@@ -36,7 +38,6 @@ from penstock.errors import (
     NotFoundError,
     NotSupportedError,
     QueryError,
-    SqlError,
 )
 from penstock.frames.frame import NotHere
 from penstock.frames.settings import ANSI, own
@@ -44,12 +45,11 @@ from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
-from penstock.sql.dialect import quoted
-from penstock.sql.names import QualifiedName, key_of
-from penstock.sql.query import substitute_tables
+from penstock.sql.names import key_of
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
-from penstock.storage.locations import local_path
+from penstock.storage.locations import is_store
+from penstock.storage.locations import location as location_of
 from penstock.storage.log_writer import VersionTaken
 from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
@@ -363,14 +363,19 @@ class SourceTables:
             followers = [world.views[view].name for view in immediate_readers(world, [key])]
             if key not in world.tables:
                 raise NotFoundError(f"table {statement.target!r} was dropped meanwhile.")
-            if not followers or statement.verb not in _ON_ALL_ROWS:
+            apart = bool(followers) or is_store(world.tables[key].path)
+            if not apart or statement.verb not in _ON_ALL_ROWS:
+                check_commits_here(world, key, statement)
                 rows = self._run(statement)
         if followers and statement.verb not in _ON_ALL_ROWS:
             return rows, self._refresh(followers)
-        return self._run_followed(statement, doing) if followers else (rows, None)
+        return self._run_apart(statement, doing) if apart else (rows, None)
 
-    def _run_followed(self, statement: TableStatement, doing: str) -> tuple[DataFrame, Report | None]:
-        """The same with IMMEDIATE views that follow: a transaction of one statement."""
+    def _run_apart(self, statement: TableStatement, doing: str) -> tuple[DataFrame, Report | None]:
+        """The same as a transaction of one statement: with IMMEDIATE views that follow, or in an object store.
+
+        There Spark's own commits are no conditional puts, and could overwrite ours; so Spark writes to a branch.
+        """
         for tried in range(_TRIES_OF_SPARK):
             transaction = Transaction(self._catalog, self._committing, self._warehouse, doing)
             try:
@@ -394,7 +399,7 @@ class SourceTables:
             )
         _refuse_late(world, key)
         if statement.verb == "ALTER":
-            _refuse_rename(statement)
+            refuse_rename(statement)
 
     def _run(self, statement: TableStatement, within: Transaction | None = None) -> DataFrame:
         for _ in range(_TRIES):
@@ -407,7 +412,7 @@ class SourceTables:
             target = _by_path(table.path)
             session = self._spark.session()
             with TempViews(session) as views:
-                text, unread = _rewritten(statement, target, partial(self._source, views, seen))
+                text, unread = for_spark(statement, target, partial(self._source, views, seen))
                 if within is None and not Intents(self._catalog).unchanged(seen.world, seen.tables):
                     continue
                 try:
@@ -440,56 +445,12 @@ def _refuse_late(world: World, key: str) -> None:
         )
 
 
-def _rewritten(statement: TableStatement, target: str, replace: Callable[[str], str]) -> tuple[str, SqlError | None]:
-    """The statement for Spark: the target by its path, other tables by temporary views.
-
-    With the syntax error when the statement could not be read here; Spark may still know it.
-    """
-    start, end = statement.target_span
-    if statement.verb == "TRUNCATE":
-        return f"DELETE FROM {target}", None
-    if statement.verb not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-        return statement.text[:start] + target + statement.text[end:], None
-    # The target is hidden behind a name of its own while the other tables' names are replaced.
-    marker = "__penstock_target"
-    text = statement.text[:start] + marker + statement.text[end:]
-    alias = (
-        ""
-        if statement.verb == "INSERT" or _has_alias(statement)
-        else f" AS {quoted(QualifiedName.read(statement.target).name)}"
-    )
-    try:
-        substitute_tables(statement.text, lambda name: name)  # a syntax error must point into the user's own text
-        text = substitute_tables(text, lambda name: marker if name == marker else replace(name))
-    except SqlError as problem:
-        return text.replace(marker, target), problem
-    return text.replace(f"{marker} AS `{marker}`", marker).replace(marker, target + alias), None
-
-
-def _has_alias(statement: TableStatement) -> bool:
-    """Whether a name follows the target, as in UPDATE t AS x or MERGE INTO t x."""
-    cursor = Cursor(statement.text)
-    after = next((t for t in cursor.tokens if t.start >= statement.target_span[1]), None)
-    if after is None or after.kind not in ("word", "quoted"):
-        return False
-    return after.upper not in ("SET", "WHERE", "USING")
-
-
-def _refuse_rename(statement: TableStatement) -> None:
-    rest = Cursor(statement.text[statement.target_span[1] :])
-    if rest.at("RENAME", "TO"):
-        raise NotSupportedError(
-            f"table {statement.target!r} cannot be renamed: views know it by its name. Make a table of the new name, "
-            f"such as CREATE TABLE .. AS SELECT * FROM {statement.target}."
-        )
-
-
 def _by_path(path: str) -> str:
     return "delta.`" + path.replace("`", "``") + "`"
 
 
 def _located(table: str, path: str) -> str:
-    return local_path(path, f"table {table!r}")
+    return location_of(path, f"table {table!r}")
 
 
 def _shape(schema: StructType) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from threading import Lock
 import pyarrow as pa
 
 from penstock.catalog import World
-from penstock.engine.reading import pin
+from penstock.engine.reading import readable
 from penstock.errors import PenstockError
 from penstock.frames import limits
 from penstock.frames.arrow.expressions import written_rows
@@ -29,6 +29,7 @@ from penstock.plan.operators import Scan, Values
 from penstock.sql.trees import Named, column, columns
 from penstock.storage.changes import NO_EXTENT, Change, Extent, read_change
 from penstock.storage.delta_log import Snapshot, snapshot_of
+from penstock.storage.log_listing import newest_versions
 from penstock.storage.pinned import Pinned
 from penstock.storage.reader import schema_of
 from penstock.storage.skipping import files_near
@@ -60,17 +61,19 @@ def pinned(world: World, nodes: Iterable[str], run: str | None = None) -> dict[s
     """
     graph = world.nodes_graph()
     ancestors = graph.ancestors([name for name in nodes if name in world.nodes])
+    wanted = [key for key in world.tables if key in ancestors]
+    versions = newest_versions(world.tables[key].path for key in wanted)
     found = {}
-    for key, table in world.tables.items():
-        if key in ancestors:
-            relation = Relation(name=key, path=table.path, before=None)
-            try:
-                after = pin(world, key, run).snapshot()
-                assert after.head  # read now, so that a log that cannot be fails the readers of this table only
-                relation.after = after
-            except PenstockError as problem:
-                relation.error = type(problem)(f"table {table.name!r}: {problem}")
-            found[key] = relation
+    for key in wanted:
+        table = world.tables[key]
+        relation = Relation(name=key, path=table.path, before=None)
+        try:
+            after = snapshot_of(table.path, readable(world, key, versions[table.path], run))
+            assert after.head  # read now, so that a log that cannot be fails the readers of this table only
+            relation.after = after
+        except PenstockError as problem:
+            relation.error = type(problem)(f"table {table.name!r}: {problem}")
+        found[key] = relation
     return found
 
 

@@ -17,7 +17,7 @@ from penstock.frames.spark.problems import spark_errors
 from penstock.sql.names import DEFAULT, OWN, QualifiedName, is_path, parts_of, quoted_parts
 from penstock.sql.query import parse_query, table_names
 from penstock.storage.delta_log import is_table
-from penstock.storage.locations import local_path
+from penstock.storage.locations import location as location_of
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def location(session: SparkSession, found: Listed) -> str:
             f"can be told what changed. Convert it in Spark, CONVERT TO DELTA {found.shown}, or copy its rows into a "
             "table of Penstock."
         )
-    path = local_path(str(told["location"]), f"table {found.shown!r}")
+    path = location_of(str(told["location"]), f"table {found.shown!r}")
     if not is_table(path):
         raise DefinitionError(f"{found.shown!r} of Spark's catalog has no Delta table at {path!r} any more.")
     return path

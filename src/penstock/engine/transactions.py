@@ -8,7 +8,6 @@ first wins.
 from __future__ import annotations
 
 import os
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,11 +17,12 @@ from penstock.catalog import Catalog, TableRecord
 from penstock.catalog.leases import identity
 from penstock.engine.callbacks import Committed
 from penstock.engine.committing import Committing, Write, disk_errors
-from penstock.engine.reading import Keys, Pin, Reading, at_one_moment, pin
+from penstock.engine.reading import Keys, Pin, Reading, at_one_moment, pin, pins
 from penstock.engine.report import Report
 from penstock.errors import ConflictError, NotSupportedError, PenstockError
 from penstock.storage.branch import change_of, check_can_branch, make_branch, take_files
 from penstock.storage.delta_log import Snapshot, snapshot_of
+from penstock.storage.files import files_of
 
 FOLDER = "tx"
 """Where branches lie in a warehouse."""
@@ -51,7 +51,7 @@ class Transaction:
         self._world = at_one_moment(catalog, self._pin_all, lambda world: world.tables).world
 
     def _pin_all(self, seen: Reading) -> None:
-        self._pins = {key: pin(seen.world, key) for key in seen.world.tables}
+        self._pins = pins(seen.world, seen.world.tables)
 
     def reading(self, keys: Keys | None = None) -> Reading:
         """What a statement of it sees: everything as it was, and its own writes."""
@@ -108,7 +108,9 @@ class Transaction:
         """Leave nothing of it."""
         if not self.over:
             self.over = True
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self._branches:
+                with suppress(OSError):  # who comes later clears it
+                    files_of(self._folder).delete_folder()
 
     def _check_open(self) -> None:
         if self.over:
@@ -135,12 +137,12 @@ class _Tables(Mapping[str, Snapshot]):
 def clear_left(warehouse: str) -> None:
     """Remove what transactions have left whose processes died."""
     host, _ = identity()
-    folder = os.path.join(warehouse, FOLDER)
-    with suppress(FileNotFoundError):
-        for name in os.listdir(folder):
-            where, _, rest = name.rpartition("-")[0].rpartition("-")
-            if where == host and rest.isdigit() and not _runs(int(rest)):
-                shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    files = files_of(os.path.join(warehouse, FOLDER))
+    for left in files.folders():
+        where, _, rest = left.name.rpartition("-")[0].rpartition("-")
+        if where == host and rest.isdigit() and not _runs(int(rest)):
+            with suppress(OSError):
+                files.delete_folder(left.name)
 
 
 def _runs(pid: int) -> bool:

@@ -14,7 +14,7 @@ from penstock.plan.lineage import Change, Lineage, Origins, lineage
 from penstock.sql.query import parse_query
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ColumnOrigin:
     """A column that values of another one come from, and what becomes of them on the way."""
 
@@ -56,7 +56,9 @@ def _told(world: World, origins: Origins) -> Iterator[ColumnOrigin]:
         for (relation, column), change in sorted(several.items()):
             if direct or (relation, column) not in origins:
                 kind = "view" if relation in world.views else "table"
-                yield ColumnOrigin(world.display_name(relation), column, kind, Change(change).name, direct)
+                name = world.display_name(relation)
+                became = Change(change).name
+                yield ColumnOrigin(name=name, column=column, kind=kind, change=became, direct=direct)
 
 
 def _behind(world: World, origins: Origins) -> Origins:

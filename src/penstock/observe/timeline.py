@@ -12,6 +12,7 @@ from penstock.catalog.records import EpochRecord
 from penstock.errors import NotFoundError
 from penstock.observe.epochs import own_refreshes
 from penstock.observe.suggestions import suggestion
+from penstock.vocabulary import Action
 
 
 @dataclass(kw_only=True)
@@ -115,7 +116,7 @@ def _nodes(world: World, records: Iterable[HistoryRecord], begun: datetime | Non
     return sorted(found.values(), key=lambda work: (work.begun is None, work.begun or 0.0, work.ended or 0.0))
 
 
-_MOVED = ("INCREMENTAL", "FULL", "REINITIALIZE")
+_MOVED = (Action.INCREMENTAL, Action.FULL, Action.REINITIALIZE)
 
 
 def _timed(view: str, told: Mapping[str, Any], offset: float, *, hidden: bool) -> NodeWork:

@@ -32,6 +32,7 @@ from penstock.schedule.due import Due, Why
 from penstock.schedule.naps import Nap, settled
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
+from penstock.storage.locations import is_store
 from penstock.vocabulary import Action, Reason
 
 _log = logging.getLogger("penstock.schedule")
@@ -147,7 +148,10 @@ class Scheduler:
         tell. To be called by the loop."""
         if self._seen is None:
             return None
-        logs = [f"{table.path}/_delta_log" for table in self._seen.world.tables.values()]
+        tables = [table.path for table in self._seen.world.tables.values()]
+        if any(map(is_store, tables)):  # where a file that is looked at tells nothing
+            return None
+        logs = [f"{path}/_delta_log" for path in tables]
         seen = marks([*catalog, *logs])  # first: what changes while it is being looked at is seen afterwards
         world, found = self._look(self._clock())
         if not found.quiet(self._clock()) or not settled(seen, time.time()):

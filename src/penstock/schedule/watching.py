@@ -9,7 +9,8 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from penstock.storage.log_listing import newest_version
+from penstock.storage.locations import is_store
+from penstock.storage.log_listing import newest_version, newest_versions
 
 _UNSETTLED = 2.0
 """Seconds in which another file may come without moving a directory's time: file systems count in ticks."""
@@ -27,7 +28,8 @@ class Watch:
     def look(self, paths: Mapping[str, str]) -> dict[str, int | None]:
         """The newest version of each table; None where there is no log, or it cannot be told."""
         self._known = {path: known for path, known in self._known.items() if path in set(paths.values())}
-        return {name: self._version(path) for name, path in paths.items()}
+        far = newest_versions(path for path in paths.values() if is_store(path))
+        return {name: far[path] if path in far else self._version(path) for name, path in paths.items()}
 
     def _version(self, path: str) -> int | None:
         try:

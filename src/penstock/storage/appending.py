@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 
 from penstock.storage.delta_log import HistoryGone, Snapshot
-from penstock.storage.log_writer import can_write
 
 _FEATURES = {
     "appendOnly", "invariants", "changeDataFeed", "deletionVectors", "timestampNtz", "checkConstraints",
@@ -25,7 +24,7 @@ _PLAIN = {"comment", DEFAULT}
 
 def can_append(table: Snapshot) -> bool:
     """Whether rows may be added to the table here."""
-    if table.partition_columns or not can_write(table.path):
+    if table.partition_columns:
         return False
     if any(name.startswith(_ASKING) for name in table.configuration):
         return False

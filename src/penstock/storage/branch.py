@@ -6,18 +6,19 @@ the actions of one commit to the table that it is a branch of; new files go ther
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from urllib.parse import unquote
 
 from penstock.errors import NotSupportedError
 from penstock.storage.commits import actions_of
+from penstock.storage.data_files import is_elsewhere
 from penstock.storage.deletion_vectors import stored_at, unique_id
-from penstock.storage.delta_log import Snapshot, filesystem_of, is_elsewhere, snapshot_of
+from penstock.storage.delta_log import Snapshot, snapshot_of
+from penstock.storage.files import files_of
+from penstock.storage.log_listing import LOG
 from penstock.storage.log_replay import Action
-from penstock.storage.log_writer import can_write, put, removed, said
+from penstock.storage.log_writer import put, removed, said
 from penstock.storage.runs import RUN
 
 _FEATURES = {
@@ -36,7 +37,7 @@ def check_can_branch(table: Snapshot, name: str) -> None:
             f"table {name!r} has Delta's feature {unknown[0]!r}, and such tables cannot be written in a transaction or "
             "read by IMMEDIATE views. Write it by single statements, or make a table without it."
         )
-    if not can_write(table.path) or any(is_elsewhere(path) for path in table.state.adds):
+    if any(is_elsewhere(path) for path in table.state.adds):
         raise NotSupportedError(
             f"table {name!r} has files outside of the warehouse's own directory, and cannot be written in a "
             "transaction. Copy it into a table made by CREATE TABLE .. AS SELECT."
@@ -45,16 +46,16 @@ def check_can_branch(table: Snapshot, name: str) -> None:
 
 def make_branch(table: Snapshot, path: str) -> None:
     """Make a branch of a version in a new directory; nothing is left there if that fails."""
-    root = filesystem_of(table.path)[1]
+    files = files_of(path)
     adds = [{"add": {**add, "dataChange": True}} for add in table.state.adds.values()]
     actions = [said("CLONE"), {"protocol": table.state.protocol}, {"metaData": table.state.metadata}, *adds]
     try:
-        os.makedirs(f"{path}/_delta_log")
-        for file in _files_of(table.state.adds.values()):
-            _link(f"{root}/{file}", f"{path}/{file}")
+        files.begin(LOG)
+        files.take(table.path, _files_of(table.state.adds.values()))
         put(path, 0, actions)
     except BaseException:
-        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            files.delete_folder()
         raise
 
 
@@ -82,9 +83,7 @@ def change_of(table: Snapshot, path: str) -> list[Action]:
 def take_files(table: Snapshot, path: str, actions: Iterable[Action]) -> None:
     """Have the files that some actions add in the table's directory too."""
     named = [action[kind] for action in actions for kind in ("add", "cdc") if kind in action]
-    root = filesystem_of(table.path)[1]
-    for file in _files_of(named):
-        _link(f"{path}/{file}", f"{root}/{file}")
+    files_of(table.path).take(path, _files_of(named))
 
 
 def undo(path: str, base: int, run: str, *, sealing: bool) -> int:
@@ -140,14 +139,3 @@ def _files_of(actions: Iterable[Action]) -> set[str]:
         if vector is not None and vector["storageType"] == "u":
             found.add(str(stored_at(vector)))
     return found
-
-
-def _link(source: str, target: str) -> None:
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with suppress(FileExistsError):
-        try:
-            os.link(source, target)
-        except OSError as problem:
-            if isinstance(problem, FileExistsError | FileNotFoundError):
-                raise
-            shutil.copyfile(source, target)

@@ -24,8 +24,10 @@ from penstock.frames.names import WEIGHT
 from penstock.frames.zset import narrowed
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.commits import Commit
-from penstock.storage.delta_log import ADDED, CHANGE_TYPE, Snapshot, filesystem_of, is_elsewhere, vectors_of
+from penstock.storage.data_files import is_elsewhere
+from penstock.storage.delta_log import ADDED, CHANGE_TYPE, Snapshot, vectors_of
 from penstock.storage.file_cache import FILES
+from penstock.storage.files import files_of
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
 from penstock.storage.row_groups import GroupColumns, Numbers, decoded_size, row_groups
@@ -49,7 +51,7 @@ def read_locally(after: Snapshot, commits: Sequence[Commit], columns: Sequence[s
 class _Reading:
     def __init__(self, table: Snapshot, columns: Columns, times: bool, settled: bool):
         """``settled``: the table's columns and partitions are the same throughout."""
-        self._filesystem, self._root = filesystem_of(table.path)
+        self._files = files_of(table.path)
         self._settled = settled
         self._columns = columns
         self._times = times
@@ -64,8 +66,8 @@ class _Reading:
             return
         added = {str(a["path"]): a for a in commit.adds if a.get("dataChange", True)}
         removed = {str(a["path"]): a for a in commit.removes if a.get("dataChange", True)}
-        old = vectors_of(self._filesystem, self._root, removed)
-        new = vectors_of(self._filesystem, self._root, added)
+        old = vectors_of(self._files, removed)
+        new = vectors_of(self._files, added)
         none = BitMap64()
         for path in added.keys() & removed.keys():
             before, now = old.get(path, none), new.get(path, none)
@@ -105,7 +107,7 @@ class _Reading:
         if len(places) > limits.CHANGE_ROWS:
             raise _too_many()
         path = _path(action)
-        footer = footer_of(self._filesystem, self._root, path, times=self._times)
+        footer = footer_of(self._files, path, times=self._times)
         self._columns.check(footer.schema)
         wanted = np.array(places, dtype=np.int64)
         for group in row_groups(footer):
@@ -129,14 +131,14 @@ class _Reading:
 
     def _opened(self, path: str, footer: Footer) -> pq.ParquetFile:
         return opened(
-            self._filesystem, self._root, path, times=self._times, dictionaries=self._columns.texts,
+            self._files, path, times=self._times, dictionaries=self._columns.texts,
             metadata=footer.metadata,
         )  # fmt: skip
 
     def _open(self, action: dict[str, Any]) -> pq.ParquetFile:
         path = _path(action)
-        moved(read=action.get("size") or self._filesystem.get_file_info(f"{self._root}/{unquote(path)}").size)
-        return opened(self._filesystem, self._root, path, times=self._times)
+        moved(read=action.get("size") or self._files.info(unquote(path)).size)
+        return opened(self._files, path, times=self._times)
 
     def _read(self, file: pq.ParquetFile, more: Sequence[str] = ()) -> pa.Table:
         """A whole file."""

@@ -34,6 +34,7 @@ from penstock.frames.spark.session import SparkOnDemand
 from penstock.sql.dialect import quoted
 from penstock.storage.change_files import read_locally
 from penstock.storage.commits import Commit, read_commits
+from penstock.storage.data_files import files_exist
 from penstock.storage.deletion_vectors import unique_id
 from penstock.storage.delta_log import (
     ADDED,
@@ -41,7 +42,6 @@ from penstock.storage.delta_log import (
     HistoryGone,
     Snapshot,
     check_files,
-    files_exist,
 )
 from penstock.storage.reader import read_files, read_places, read_snapshot, schema_of
 from penstock.vocabulary import Word

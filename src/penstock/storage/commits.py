@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from penstock.storage.delta_log import HistoryGone, filesystem_of, opened
+from penstock.storage.delta_log import HistoryGone, opened
+from penstock.storage.files import files_of
+from penstock.storage.log_listing import read_commits as read_commits_of
+from penstock.storage.log_replay import actions_in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,30 +35,31 @@ class Commit:
 
 def read_commits(path: str, since: int, until: int) -> list[Commit]:
     """The commits after ``since`` up to ``until``; ``HistoryGone`` when the log no longer holds them all."""
-    commits = []
-    for version in range(since + 1, until + 1):
-        actions = actions_of(path, version)
-        commits.append(
-            Commit(
-                version=version,
-                adds=tuple(a["add"] for a in actions if "add" in a),
-                removes=tuple(a["remove"] for a in actions if "remove" in a),
-                changes=tuple(a["cdc"] for a in actions if "cdc" in a),
-                metadata=next((a["metaData"] for a in actions if "metaData" in a), None),
-                made_at=next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
-            )
-        )
-    return commits
+    versions = range(since + 1, until + 1)
+    return [_commit(version, actions) for version, actions in zip(versions, _read(path, versions), strict=True)]
+
+
+def _commit(version: int, actions: Sequence[dict[str, Any]]) -> Commit:
+    return Commit(
+        version=version,
+        adds=tuple(a["add"] for a in actions if "add" in a),
+        removes=tuple(a["remove"] for a in actions if "remove" in a),
+        changes=tuple(a["cdc"] for a in actions if "cdc" in a),
+        metadata=next((a["metaData"] for a in actions if "metaData" in a), None),
+        made_at=next((int(a["commitInfo"].get("timestamp") or 0) for a in actions if "commitInfo" in a), 0),
+    )
 
 
 def actions_of(path: str, version: int) -> list[dict[str, Any]]:
     """All that a commit says."""
-    filesystem, root = filesystem_of(path)
+    return _read(path, [version])[0]
+
+
+def _read(path: str, versions: Sequence[int]) -> list[list[dict[str, Any]]]:
     try:
-        with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
-            return [json.loads(line) for line in stream.read().split(b"\n") if line.strip()]  # Unicode has more
+        return [actions_in(data) for data in read_commits_of(files_of(path), versions)]
     except FileNotFoundError:
-        raise HistoryGone(f"the log of {path!r} no longer holds version {version}") from None
+        raise HistoryGone(f"the log of {path!r} no longer holds all versions from {versions[0]} on") from None
 
 
 def version_at(path: str, moment: datetime) -> int:

@@ -17,7 +17,8 @@ from penstock.errors import PenstockError
 from penstock.frames import limits
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import fits_arrow, to_arrow_schema
-from penstock.storage.delta_log import DataFile, Snapshot, partition_of
+from penstock.storage.data_files import partition_of
+from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.placement import Placer
 from penstock.storage.reader import read_files, schema_of
 from penstock.storage.runs import Run

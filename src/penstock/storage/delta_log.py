@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyarrow import fs
 from pyroaring import BitMap64
 
 from penstock.errors import SourceError
 from penstock.frames import limits
+from penstock.storage.data_files import files_exist, is_elsewhere, name_of
 from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, unique_id, words_for
-from penstock.storage.file_cache import FILES, Identity, identity
-from penstock.storage.log_listing import bytes_to_read, newest_version
+from penstock.storage.file_cache import FILES, Identity
+from penstock.storage.files import Files, files_of
+from penstock.storage.locations import is_store, options_of, store_of
+from penstock.storage.log_listing import (
+    LOG,
+    bytes_to_read,
+    commit_name,
+    identity_of,
+    known_files,
+    newest_version,
+    read_commit,
+)
 from penstock.storage.log_replay import (
     Action,
     TableState,
@@ -43,22 +52,11 @@ _UNKNOWN_ROWS = 10_000_000
 _LEAST_WEIGHT = 64 * 1024
 _LONG_LOG = 256 * 1024
 """Bytes of a log from which on delta-rs is faster at reading it."""
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 CHANGE_TYPE, ADDED = "_change_type", ("insert", "update_postimage")
 """The column of the change feed that says what became of a row, and its words for rows that are there from now on."""
 PARTITIONED = "penstock.partitioned"
 """The property of a table whose files lie in folders that name their partitions."""
 _PLAIN_FEATURES = {"timestampNtz", "deletionVectors", "vacuumProtocolCheck", "v2Checkpoint"}
-
-
-def partition_of(path: str) -> dict[str, str | None]:
-    """The partition that the folders of a file name.
-
-    >>> partition_of("day=2024-05-01/region=__HIVE_DEFAULT_PARTITION__/part-0.parquet")
-    {'day': '2024-05-01', 'region': None}
-    """
-    pairs = [folder.split("=", 1) for folder in path.split("/")[:-1] if "=" in folder]
-    return {unquote(name): None if value == _NO_VALUE else unquote(value) for name, value in pairs}
 
 
 class HistoryGone(SourceError):
@@ -102,12 +100,21 @@ class Snapshot:
         self._asked = version
         if version is not None:
             _check_commit(path, version)
-        self.version: int = version if there and version is not None else self._table.version()
+        self.version: int = version if there and version is not None else self._opened_version()
         self._fingerprints: dict[int, str | None] = {}
+
+    def _opened_version(self) -> int:
+        """The version, of which it is certain that it is there. delta-rs would look for it in several round trips."""
+        found = None
+        if is_store(self.path):
+            found = newest_version(self.path) if self._asked is None else self._asked
+            if found is not None and identity_of(files_of(self.path), found) is None:
+                found = None
+        return self._table.version() if found is None else found
 
     @cached_property
     def _table(self) -> DeltaTable:
-        return opened(self.path, self._asked)
+        return opened(self.path, self.__dict__.get("version", self._asked) if is_store(self.path) else self._asked)
 
     @cached_property
     def _short(self) -> TableState | None:
@@ -147,9 +154,9 @@ class Snapshot:
 
         It stands in the first commit, so that it costs the reading of one small file, and not of the log.
         """
-        filesystem, root = filesystem_of(self.path)
-        with suppress(OSError), filesystem.open_input_stream(f"{root}/_delta_log/{0:020d}.json") as stream:
-            told = (json.loads(line) for line in stream.read().splitlines() if line.startswith(b'{"metaData"'))
+        with suppress(OSError):
+            commit = read_commit(files_of(self.path), 0)
+            told = (json.loads(line) for line in commit.splitlines() if line.startswith(b'{"metaData"'))
             found = next((action["metaData"]["id"] for action in told), None)
             if found is not None:
                 return str(found)
@@ -248,7 +255,7 @@ class Snapshot:
         """What the log says of each file's partition, word for word."""
         if self._short is not None:
             return partitions_among(self._short.adds)
-        return read_partitions(*filesystem_of(self.path), self.version)
+        return read_partitions(files_of(self.path), self.version)
 
     @cached_property
     def told_by_name(self) -> bool:
@@ -265,11 +272,11 @@ class Snapshot:
         """File to the places of the rows that its deletion vector hides."""
         if not self.allows_vectors:
             return {}
-        filesystem, root = filesystem_of(self.path)
+        files = files_of(self.path)
         try:
             short = self._short
-            told = read_vectors(filesystem, root, self.version) if short is None else vectors_among(short.adds)
-            return _read_vectors(filesystem, root, told)
+            told = read_vectors(files, self.version) if short is None else vectors_among(short.adds)
+            return _read_vectors(files, told)
         except UnknownLog:
             try:
                 return self._deleted_by_delta_rs()
@@ -293,8 +300,8 @@ class Snapshot:
         before = self._state_before
         try:
             if before is not None:
-                return next_state(before, *filesystem_of(self.path), self.version)
-            return read_state(*filesystem_of(self.path), self.version)
+                return next_state(before, files_of(self.path), self.version)
+            return read_state(files_of(self.path), self.version)
         except UnknownLog as problem:
             raise HistoryGone(f"version {self.version} of {self.path!r} cannot be read: {problem}") from None
 
@@ -303,38 +310,31 @@ class Snapshot:
         return re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{self.path.rstrip('/')}/{unquote(file)}")
 
 
-def name_of(file: str) -> str:
-    """A file's name, as Spark tells it in ``_metadata.file_name``."""
-    return unquote(file).rsplit("/", 1)[-1]
-
-
-def _read_vectors(filesystem: fs.FileSystem, root: str, descriptors: dict[str, Descriptor]) -> dict[str, BitMap64]:
+def _read_vectors(files: Files, descriptors: dict[str, Descriptor]) -> dict[str, BitMap64]:
     contents: dict[str, bytes] = {}
 
-    def content(place: str) -> bytes:
-        if place not in contents:
-            with filesystem.open_input_file(place) as stream:
-                contents[place] = stream.read()
-        return contents[place]
+    def content(file: str) -> bytes:
+        if file not in contents:
+            contents[file] = files.read(file)
+        return contents[file]
 
     def hidden(descriptor: Descriptor) -> BitMap64:
         file = stored_at(descriptor)
         if file is None:
             return hidden_by(descriptor)
         if descriptor["storageType"] == "p":
-            raise UnknownLog(f"a deletion vector lies outside of {root!r}")
-        place = f"{root}/{file}"
-        key = (*identity(filesystem, place), unique_id(descriptor))
+            raise UnknownLog(f"a deletion vector lies outside of {files.root!r}")
+        key = (*files.identity(file), unique_id(descriptor))
         size = int(descriptor["sizeInBytes"])
-        return FILES.kept(key, lambda: hidden_by(descriptor, content(place)), lambda _: size)
+        return FILES.kept(key, lambda: hidden_by(descriptor, content(file)), lambda _: size)
 
     return {path: hidden(descriptor) for path, descriptor in descriptors.items()}
 
 
-def vectors_of(filesystem: fs.FileSystem, root: str, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, BitMap64]:
+def vectors_of(files: Files, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, BitMap64]:
     """The rows that the vectors of some actions hide, by file."""
     descriptors = {path: dict(a["deletionVector"]) for path, a in actions.items() if a.get("deletionVector")}
-    return _read_vectors(filesystem, root, descriptors)
+    return _read_vectors(files, descriptors)
 
 
 def table_uri(path: str) -> str:
@@ -345,8 +345,7 @@ def table_uri(path: str) -> str:
 def snapshot_of(path: str, version: int | None = None) -> Snapshot:
     """A version of a table, or the newest: the one that was read before, if the file of its commit is still the same.
 
-    So a table that nobody wrote to costs a look at its log's names, and none of its log is read again. Only of a local
-    log: elsewhere a look takes as long as reading it.
+    So a table that nobody wrote to costs a look at its log's names, and none of its log is read again.
     """
     found = newest_version(path) if version is None else version
     key = _key(path, found or 0)
@@ -367,10 +366,8 @@ def newest(path: str) -> Snapshot:
 
 def _key(path: str, version: int) -> Identity | None:
     """What a version is kept by: the file of its commit, as it is now; None if there is no such file here."""
-    try:
-        return (*identity(fs.LocalFileSystem(), f"{path}/_delta_log/{version:020d}.json"), path, "snapshot")
-    except OSError:
-        return None
+    found = identity_of(files_of(path), version)
+    return None if found is None else (*found, path, "snapshot")
 
 
 def _file_of(add: Action) -> DataFile:
@@ -382,15 +379,24 @@ def _file_of(add: Action) -> DataFile:
 
 def _weight(path: str) -> int:
     """About what a version takes in memory: as much as its log, and what it takes to hold it."""
-    with os.scandir(f"{path}/_delta_log") as files:
-        return _LEAST_WEIGHT + sum(file.stat().st_size for file in files if file.is_file())
+    files = files_of(path)
+    found = files.listing(LOG) if files.local else known_files(files).values()
+    return _LEAST_WEIGHT + sum(info.size for info in found)
 
 
 def _check_commit(path: str, version: int) -> None:
     """A power failure may leave a commit without content, and every reader would take it for one that did nothing."""
     with suppress(OSError):
-        if os.stat(f"{path}/_delta_log/{version:020d}.json").st_size == 0:
+        if _size_of(files_of(path), version) == 0:
             raise HistoryGone(f"version {version} of {path!r} cannot be read: its commit is empty")
+
+
+def _size_of(files: Files, version: int) -> int | None:
+    """The size of a commit; elsewhere than here, as it was when it was last looked at."""
+    if files.local:
+        return files.info(commit_name(version)).size
+    found = known_files(files).get(commit_name(version).removeprefix(f"{LOG}/"))
+    return None if found is None else found.size
 
 
 def first_line(problem: BaseException) -> str:
@@ -401,7 +407,7 @@ def first_line(problem: BaseException) -> str:
 def opened(path: str, version: int | None = None) -> DeltaTable:
     """A version of a table as delta-rs knows it, or the newest."""
     try:
-        return DeltaTable(table_uri(path), version=version)
+        return delta_rs(path, version)
     except TableNotFoundError:
         raise SourceError(
             f"there is no Delta table at {path!r}: its directory is gone or was never one. "
@@ -411,6 +417,14 @@ def opened(path: str, version: int | None = None) -> DeltaTable:
         if version is not None:
             raise HistoryGone(f"version {version} of {path!r} cannot be read: {first_line(problem)}") from None
         raise SourceError(f"the Delta table at {path!r} cannot be read: {first_line(problem)}") from None
+
+
+def delta_rs(path: str, version: int | None = None) -> DeltaTable:
+    """The same, with its own errors."""
+    if is_store(path):
+        store = store_of(path)  # what follows is a URL for delta-rs, and for nobody else
+        return DeltaTable(store + quote(path[len(store) :]), version=version, storage_options=options_of(path))
+    return DeltaTable(table_uri(path), version=version)
 
 
 def is_table(path: str) -> bool:
@@ -424,9 +438,7 @@ def is_table(path: str) -> bool:
 
 def is_latest(snapshot: Snapshot) -> bool:
     """Whether no commit has followed, without reading the log again."""
-    filesystem, root = filesystem_of(snapshot.path)
-    following = filesystem.get_file_info(f"{root}/_delta_log/{snapshot.version + 1:020d}.json")
-    return bool(following.type == fs.FileType.NotFound)
+    return not files_of(snapshot.path).exists(commit_name(snapshot.version + 1))
 
 
 def latest_version(path: str) -> int:
@@ -442,21 +454,11 @@ def _fingerprint(path: str, version: int) -> str | None:
 
     A table that is put back from a backup has the id of before, and comes to the same versions when it is written.
     """
-    filesystem, root = filesystem_of(path)
     try:
-        with filesystem.open_input_file(f"{root}/_delta_log/{version:020d}.json") as file:
-            return sha256(str(file.size()).encode() + file.read(_TELLING)).hexdigest()[:32]
+        commit = read_commit(files_of(path), version)
     except FileNotFoundError:
         return None
-
-
-def files_exist(path: str, actions: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the files that some actions name are there, with their deletion vectors."""
-    filesystem, root = filesystem_of(path)
-    vectors = [stored_at(dict(a["deletionVector"])) for a in actions if a.get("deletionVector")]
-    files = {str(a["path"]) for a in actions} | {quote(vector) for vector in vectors if vector is not None}
-    infos = filesystem.get_file_info([_place(root, file) for file in files])
-    return all(info.type == fs.FileType.File for info in infos)
+    return sha256(str(len(commit)).encode() + commit[:_TELLING]).hexdigest()[:32]
 
 
 def check_files(snapshot: Snapshot) -> None:
@@ -464,21 +466,3 @@ def check_files(snapshot: Snapshot) -> None:
     there = files_exist(snapshot.path, [{"path": file.path} for file in snapshot.files])
     if not there:
         raise HistoryGone(f"files of version {snapshot.version} of {snapshot.path!r} are gone (VACUUM)")
-
-
-def is_elsewhere(file: str) -> bool:
-    """Whether a file of the log lies outside of its table, as those of a shallow clone do."""
-    return file.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", file) is not None
-
-
-def _place(root: str, file: str) -> str:
-    place = unquote(file)
-    return f"{root}/{place}" if not is_elsewhere(file) else re.sub("^file:/+", "/", place)
-
-
-def filesystem_of(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system that a table lies in, and the table's path in it."""
-    if "://" in path:
-        filesystem, root = fs.FileSystem.from_uri(path)
-        return filesystem, root.rstrip("/")
-    return fs.LocalFileSystem(), path.rstrip("/")

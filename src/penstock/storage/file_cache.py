@@ -5,13 +5,10 @@ same name (a backup that was put back) is another file. There is one cache in a 
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, TypeVar
-
-from pyarrow import fs
 
 from penstock.frames.memory import memory
 
@@ -82,17 +79,6 @@ class FileCache:
     def _forget(self, key: Hashable) -> None:
         if key in self._kept:
             self._bytes -= self._kept.pop(key)[1]
-
-
-def identity(filesystem: fs.FileSystem, place: str) -> Identity:
-    """What tells the file that is at a place now; ``FileNotFoundError`` if none is. Ask before the file is read."""
-    if isinstance(filesystem, fs.LocalFileSystem):
-        found = os.stat(place)
-        return os.path.abspath(place), found.st_size, found.st_mtime_ns, found.st_ino
-    info = filesystem.get_file_info(place)
-    if info.type != fs.FileType.File:
-        raise FileNotFoundError(place)
-    return filesystem.type_name, place, info.size, info.mtime_ns
 
 
 FILES = FileCache(memory() // 10)

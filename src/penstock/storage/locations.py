@@ -1,36 +1,143 @@
-"""Where a warehouse or a table lies, as users write it: a path, or a ``file:`` URL. Remote places are refused.
+"""Where a warehouse or a table lies: a directory, or a URL of an object store; and the options that open a store.
 
-A path is taken as it stands; in a URL, %20 is a space, as in those that Delta and Python's ``Path.as_uri`` give.
+A path is taken as it stands; in a ``file:`` URL, %20 is a space, as in those that Delta and Python's ``Path.as_uri``
+give. A URL of a store is taken as it stands, too. Options hold secrets: they are never shown, and never written down.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from urllib.parse import unquote
 
-from penstock.errors import NotSupportedError
+from penstock.errors import NotSupportedError, WarehouseError
+
+Options = Mapping[str, str]
+"""What opens a store, in the words of delta-rs and of the usual environment variables: AWS_ACCESS_KEY_ID, .."""
+
+STORES: Mapping[str, str] = {
+    "s3": "aws_", "s3a": "aws_",
+    "gs": "google_",
+    "az": "azure_", "abfs": "azure_", "abfss": "azure_",
+}  # fmt: skip
+"""The schemes of object stores, and how the names of their options begin."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)
+_STORE = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<store>[^/?#\s]+)(?P<path>(?:/[^/?#]+)*)/*", re.IGNORECASE)
+_CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent")
+"""Options of the connection, which all stores have in common."""
 
 
-def local_path(given: str | os.PathLike[str], what: str) -> str:
-    """The absolute path of a place; ``what`` is said of one that cannot be used.
+def is_store(path: str) -> bool:
+    """Whether a path is the URL of an object store; all others are directories of this machine.
 
-    >>> local_path("file:///data/my%20orders", "table 'orders'"), local_path("file:/data/orders/", "..")
+    >>> is_store("s3://bucket/orders"), is_store("/data/s3:/orders")
+    (True, False)
+    """
+    return "://" in path and path.partition("://")[0] in STORES
+
+
+def location(given: str | os.PathLike[str], what: str) -> str:
+    """A place as it is known from then on; ``what`` is said of one that cannot be used.
+
+    >>> location("file:///data/my%20orders", "table 'orders'"), location("file:/data/orders/", "..")
     ('/data/my orders', '/data/orders')
-    >>> local_path("/data/100%20percent", "table 'orders'")
-    '/data/100%20percent'
+    >>> location("/data/100%20percent", "table 'orders'"), location("S3A://bucket/data/orders/", "..")
+    ('/data/100%20percent', 's3a://bucket/data/orders')
     """
     text = os.fspath(given)
     scheme = _SCHEME.match(text)
     if scheme is None:
         return os.path.abspath(os.path.expanduser(text))
+    if scheme[1].lower() in STORES:
+        return _in_store(text, what)
     url = _FILE.fullmatch(text)
     if url is None:
         raise NotSupportedError(
-            f"{what} cannot lie at {text!r}: remote places ({scheme[1]}:) are not supported yet. "
-            "Use a directory of this machine, or one that is mounted here."
+            f"{what} cannot lie at {text!r}: places of {scheme[1]}: are not supported. "
+            "Use s3://, gs:// or abfss://, or a directory of this machine, or one that is mounted here."
         )
     return os.path.abspath(unquote(url["path"]))
+
+
+def _in_store(text: str, what: str) -> str:
+    url = _STORE.fullmatch(text)
+    if url is None or {".", ".."} & set(url["path"].split("/")):
+        raise NotSupportedError(
+            f"{what} cannot lie at {text!r}: that names no place in a store. Write it as s3://bucket/folder."
+        )
+    return f"{url['scheme'].lower()}://{url['store']}{url['path']}"
+
+
+def store_of(path: str) -> str:
+    """The store of a URL.
+
+    >>> store_of("s3://bucket/warehouse/tables/t")
+    's3://bucket'
+    """
+    scheme, _, rest = path.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
+_given: list[tuple[str, Options]] = []
+"""The warehouses that are open in this process, with their options, each under names in lower case."""
+
+
+def checked_options(options: Mapping[str, str] | None) -> Options:
+    """Options as they are kept, under names in lower case."""
+    known = {name.lower(): str(value) for name, value in (options or {}).items()}
+    prefixes = tuple(sorted(set(STORES.values())))
+    for name in known:
+        if not name.startswith(prefixes) and name not in _CLIENT:
+            raise WarehouseError(
+                f"storage_options has no option {name!r}. Use names such as AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, "
+                "GOOGLE_SERVICE_ACCOUNT or AZURE_STORAGE_ACCOUNT_KEY."
+            )
+    return known
+
+
+def use(warehouse: str, options: Options) -> None:
+    """Open stores with these options from now on, until ``forget``. A process has one set of them."""
+    for name, value in options.items():
+        if any(other.get(name, value) != value for _, other in _given):
+            raise WarehouseError(
+                f"storage_options: another database that is open in this process has another {name.upper()}. "
+                "Close it first, or use another process."
+            )
+    _given.append((warehouse, options))
+
+
+def forget(warehouse: str, options: Options) -> None:
+    _given.remove((warehouse, options))
+
+
+def in_use(prefix: str) -> bool:
+    """Whether somebody who is open has something in stores of a kind, which is told by how its options begin."""
+    return any(
+        (is_store(warehouse) and STORES[warehouse.partition("://")[0]] == prefix)
+        or any(name.startswith(prefix) for name in options)
+        for warehouse, options in _given
+    )
+
+
+def options_of(path: str) -> dict[str, str]:
+    """What opens the store of a path, for delta-rs and for file access; empty for a directory.
+
+    What is not given is taken from the environment by who opens the store, but for one thing: whoever names an
+    endpoint with http: means it.
+    """
+    if not is_store(path):
+        return {}
+    prefix = STORES[path.partition("://")[0]]
+    found = {k: v for _, given in _given for k, v in given.items() if k.startswith(prefix) or k in _CLIENT}
+
+    def said(option: str) -> str | None:
+        return found.get(prefix + option) or os.environ.get((prefix + option).upper())
+
+    endpoint, allowed = said("endpoint_url") or said("endpoint") or "", said("allow_http")
+    found.pop(f"{prefix}allow_http", None)
+    if allowed is not None or endpoint.startswith("http:"):
+        found.setdefault("allow_http", allowed or "true")
+    return found

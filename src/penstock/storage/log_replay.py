@@ -16,7 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow import fs
+
+from penstock.storage.files import Files
+from penstock.storage.log_listing import LOG, known_files, read_commits
 
 Action = dict[str, Any]
 
@@ -37,21 +39,21 @@ class TableState:
     adds: dict[str, Action]
 
 
-def read_state(filesystem: fs.FileSystem, root: str, version: int) -> TableState:
+def read_state(files: Files, version: int) -> TableState:
     """All of a version."""
-    checkpoint, commits = _read(filesystem, root, version, ["add", "protocol", "metaData"])
+    checkpoint, commits = _read(files, version, ["add", "protocol", "metaData"])
     actions = [*_checkpointed(checkpoint, "protocol"), *_checkpointed(checkpoint, "metaData"), *commits]
     protocol = next((a["protocol"] for a in reversed(actions) if "protocol" in a), None)
     metadata = next((a["metaData"] for a in reversed(actions) if "metaData" in a), None)
     if protocol is None or metadata is None:
-        raise UnknownLog(f"the log of {root!r} says nothing of its protocol or its columns")
+        raise UnknownLog(f"the log of {files.root!r} says nothing of its protocol or its columns")
     adds = _live(_checkpointed(checkpoint, "add"), commits)
     return TableState(protocol, metadata, adds)
 
 
-def next_state(before: TableState, filesystem: fs.FileSystem, root: str, version: int) -> TableState:
+def next_state(before: TableState, files: Files, version: int) -> TableState:
     """A version, from all of the one before it."""
-    commit = _read_commit(filesystem, root, version)
+    commit = _read_commits(files, [version])
     protocol = next((a["protocol"] for a in commit if "protocol" in a), before.protocol)
     metadata = next((a["metaData"] for a in commit if "metaData" in a), before.metadata)
     return TableState(protocol, metadata, _followed(dict(before.adds), commit))
@@ -81,57 +83,56 @@ def partitions_among(adds: Mapping[str, Action]) -> dict[str, dict[str, str | No
     return {path: add.get("partitionValues") or {} for path, add in adds.items()}
 
 
-def read_vectors(filesystem: fs.FileSystem, root: str, version: int) -> dict[str, Action]:
+def read_vectors(files: Files, version: int) -> dict[str, Action]:
     """The descriptors of a version's deletion vectors, by the path of their file."""
-    checkpoint, commits = _read(filesystem, root, version, ["add.path", "add.deletionVector"])
+    checkpoint, commits = _read(files, version, ["add.path", "add.deletionVector"])
     live = _live(_checkpointed(checkpoint, "add", having="deletionVector"), commits)
     return vectors_among(live)
 
 
-def read_partitions(filesystem: fs.FileSystem, root: str, version: int) -> dict[str, dict[str, str | None]]:
+def read_partitions(files: Files, version: int) -> dict[str, dict[str, str | None]]:
     """The values of the partition columns that the log gives a version's files, by their path."""
-    checkpoint, commits = _read(filesystem, root, version, ["add.path", "add.partitionValues"])
+    checkpoint, commits = _read(files, version, ["add.path", "add.partitionValues"])
     live = _live(_checkpointed(checkpoint, "add"), commits)
     return partitions_among(live)
 
 
-def _read(
-    filesystem: fs.FileSystem, root: str, version: int, columns: Sequence[str]
-) -> tuple[pa.Table | None, list[Action]]:
+def _read(files: Files, version: int, columns: Sequence[str]) -> tuple[pa.Table | None, list[Action]]:
     """The checkpoint to begin with, if there is one, and the actions after it; within a commit, removals first."""
-    base = _newest_checkpoint(filesystem, root, version)
+    base = _newest_checkpoint(files, version)
     checkpoint = None
     if base is not None:
-        path = f"{root}/_delta_log/{base:020d}.checkpoint.parquet"
-        with pq.ParquetFile(path, filesystem=filesystem) as file:
-            checkpoint = file.read(columns=[*columns, "sidecar"])
+        try:
+            with files.open(_checkpoint(base)) as source, pq.ParquetFile(source) as file:
+                checkpoint = file.read(columns=[*columns, "sidecar"])
+        except FileNotFoundError:
+            raise UnknownLog(f"the checkpoint of version {base} of {files.root!r} is gone") from None
         if "sidecar" in checkpoint.column_names and checkpoint.column("sidecar").null_count < checkpoint.num_rows:
-            raise UnknownLog(f"the checkpoint of version {base} of {root!r} is spread over other files")
-    actions: list[Action] = []
-    for number in range(0 if base is None else base + 1, version + 1):
-        actions += _read_commit(filesystem, root, number)
-    return checkpoint, actions
+            raise UnknownLog(f"the checkpoint of version {base} of {files.root!r} is spread over other files")
+    return checkpoint, _read_commits(files, range(0 if base is None else base + 1, version + 1))
 
 
-def _read_commit(filesystem: fs.FileSystem, root: str, version: int) -> list[Action]:
-    """The actions of a commit, removals first."""
+def _read_commits(files: Files, versions: Sequence[int]) -> list[Action]:
+    """The actions of commits, of each the removals first."""
     try:
-        with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
-            commit = [json.loads(line) for line in stream.read().split(b"\n") if line.strip()]
+        found = read_commits(files, versions)
     except FileNotFoundError:
-        raise UnknownLog(f"the log of {root!r} does not hold version {version}") from None
-    return sorted(commit, key=lambda action: "remove" not in action)
+        raise UnknownLog(f"the log of {files.root!r} does not hold all versions up to {versions[-1]}") from None
+    return [action for data in found for action in sorted(actions_in(data), key=lambda action: "remove" not in action)]
 
 
-def _newest_checkpoint(filesystem: fs.FileSystem, root: str, version: int) -> int | None:
+def actions_in(commit: bytes) -> list[Action]:
+    return [json.loads(line) for line in commit.split(b"\n") if line.strip()]  # Unicode has more ends of lines
+
+
+def _newest_checkpoint(files: Files, version: int) -> int | None:
     """The version of the last checkpoint that is not too new. A long log is listed only if its last one is."""
-    with suppress(FileNotFoundError, ValueError, KeyError):
-        with filesystem.open_input_stream(f"{root}/_delta_log/_last_checkpoint") as stream:
-            last = json.loads(stream.read())
-        one_piece = f"{root}/_delta_log/{last['version']:020d}.checkpoint.parquet"
-        if last["version"] <= version and filesystem.get_file_info(one_piece).type == fs.FileType.File:
-            return int(last["version"])
-    names = [info.base_name for info in filesystem.get_file_info(fs.FileSelector(f"{root}/_delta_log"))]
+    if files.local:
+        with suppress(FileNotFoundError, ValueError, KeyError):
+            last = json.loads(files.read(f"{LOG}/_last_checkpoint"))
+            if last["version"] <= version and files.exists(_checkpoint(last["version"])):
+                return int(last["version"])
+    names = files.names(LOG) if files.local else known_files(files)
     matches = [match for match in map(_CHECKPOINT.fullmatch, names) if match and int(match[1]) <= version]
     newest = max(matches, key=lambda match: (int(match[1]), match[2] == ""), default=None)
     if newest is None:
@@ -139,6 +140,10 @@ def _newest_checkpoint(filesystem: fs.FileSystem, root: str, version: int) -> in
     if newest[2]:
         raise UnknownLog(f"the checkpoint {newest[0]!r} is not in one piece")
     return int(newest[1])
+
+
+def _checkpoint(version: int) -> str:
+    return f"{LOG}/{version:020d}.checkpoint.parquet"
 
 
 def _checkpointed(checkpoint: pa.Table | None, kind: str, having: str | None = None) -> list[Action]:

@@ -2,30 +2,29 @@
 but their files, for which it would open the table once more.
 
 A commit is a file named after its version. It is written under another name first and then linked to its own, which
-fails if another writer was first. That needs a local file system; elsewhere tables are kept without vectors.
+fails if another writer was first; in an object store it is put on the condition that there is none (``files.py``).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
-from uuid import uuid4
-
-from deltalake import DeltaTable
-from pyarrow import fs
 
 from penstock import points
 from penstock.storage.deletion_vectors import Descriptor
-from penstock.storage.delta_log import filesystem_of, table_uri
+from penstock.storage.delta_log import delta_rs
+from penstock.storage.files import Held, files_of
+from penstock.storage.locations import is_store
+from penstock.storage.log_listing import LOG, commit_name, committed
 from penstock.storage.log_replay import Action
 
 CHECKPOINT_EVERY = 20
 """Commits between checkpoints; what is read since the last is parsed in Python."""
+_CHECKPOINT_EVERY_FAR = 100
+"""The same in an object store, where delta-rs takes some ninety requests to make one, and commits are read at once."""
 
 _FEATURE, _ENABLED = "deletionVectors", "delta.enableDeletionVectors"
 _IMPLIED = ["appendOnly", "invariants"]
@@ -41,36 +40,21 @@ class TableGone(FileNotFoundError):
 
 
 @contextmanager
-def held_log(path: str) -> Iterator[int]:
+def held_log(path: str) -> Iterator[Held]:
     """The log of the table that is at a path now. What is put into it goes to no table that comes in its place.
 
-    Open it before the table is looked at. It is the directory that is held, not its name: of a table that was dropped
-    it is gone for good.
+    Open it before the table is looked at.
     """
-    try:
-        log = os.open(f"{filesystem_of(path)[1]}/_delta_log", os.O_RDONLY)
-    except FileNotFoundError:
-        raise TableGone(path) from None
-    try:
+    with ExitStack() as held:
+        try:
+            log = held.enter_context(files_of(path).hold(LOG))
+        except FileNotFoundError:
+            raise TableGone(path) from None
         yield log
-    finally:
-        os.close(log)
-
-
-def can_write(path: str) -> bool:
-    return isinstance(filesystem_of(path)[0], fs.LocalFileSystem)
-
-
-def is_held(path: str, log: int) -> bool:
-    """Whether the log that is held is still that of the table at the path."""
-    try:
-        return os.path.samestat(os.fstat(log), os.stat(f"{filesystem_of(path)[1]}/_delta_log"))
-    except FileNotFoundError:
-        return False
 
 
 def put(
-    path: str, version: int, actions: Sequence[Action], *, checkpoint_every: int | None = None, log: int | None = None
+    path: str, version: int, actions: Sequence[Action], *, checkpoint_every: int | None = None, log: Held | None = None
 ) -> None:
     """Make a version of these actions, or raise ``VersionTaken``; nothing else is left behind.
 
@@ -79,33 +63,30 @@ def put(
     points.reached(points.COMMIT)
     if log is None:
         with held_log(path) as log:
-            _put(log, version, actions)
+            _put(path, log, version, actions)
     else:
-        _put(log, version, actions)
+        _put(path, log, version, actions)
     points.reached(points.COMMITTED)
-    if version % (checkpoint_every or CHECKPOINT_EVERY) == 0:
+    every = checkpoint_every or (_CHECKPOINT_EVERY_FAR if is_store(path) else CHECKPOINT_EVERY)
+    if version and version % every == 0:
         _make_checkpoint(path, version)
 
 
-def _put(log: int, version: int, actions: Sequence[Action]) -> None:
-    draft = f".{version:020d}.{uuid4().hex}.draft"
+def _put(path: str, log: Held, version: int, actions: Sequence[Action]) -> None:
+    data = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions).encode()
     try:
-        with open(draft, "x", encoding="utf-8", opener=partial(os.open, dir_fd=log)) as out:
-            out.writelines(json.dumps(action, separators=(",", ":")) + "\n" for action in actions)
-        os.link(draft, f"{version:020d}.json", src_dir_fd=log, dst_dir_fd=log)
+        tag = log.put_if_absent(commit_name(version).removeprefix(f"{LOG}/"), data)
     except FileExistsError:
         raise VersionTaken(f"version {version} exists") from None
     except FileNotFoundError:
         raise TableGone from None
-    finally:
-        with suppress(OSError):  # it is committed or not, whatever becomes of the draft
-            os.unlink(draft, dir_fd=log)
+    committed(files_of(path), version, data, tag)
 
 
 def _make_checkpoint(path: str, version: int) -> None:
     """A checkpoint. The commit stands whether or not this works."""
     with suppress(Exception):
-        DeltaTable(table_uri(path), version=version).create_checkpoint()
+        delta_rs(path, version).create_checkpoint()
 
 
 def said(operation: str, **details: Any) -> Action:

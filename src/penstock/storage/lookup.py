@@ -29,8 +29,9 @@ from penstock.frames.names import FILE, PLACE
 from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
-from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.file_cache import FILES
+from penstock.storage.files import files_of
 from penstock.storage.parquet import footer_of, has_times, opened, plain_schema
 from penstock.storage.row_groups import GroupColumns, Numbers, RowGroup
 
@@ -64,7 +65,7 @@ def look_up(
 
 class _Search:
     def __init__(self, table: Snapshot, schema: StructType, sought: Sought, located: bool):
-        self._filesystem, self._root = filesystem_of(table.path)
+        self._files = files_of(table.path)
         self._table = table
         self._wanted = Columns(table, schema)
         places = [pa.field(FILE, pa.string()), pa.field(PLACE, pa.int64())] if located else []
@@ -89,7 +90,7 @@ class _Search:
         constants = self._compared.constants_of(self._table, file.path)
         if not self._keys.may_be_of(constants):
             return
-        footer = footer_of(self._filesystem, self._root, file.path, times=self._times)
+        footer = footer_of(self._files, file.path, times=self._times)
         self._wanted.check(footer.schema)
         self._compared.check(footer.schema)
         self._keys.check(footer.schema)
@@ -121,7 +122,7 @@ class _Search:
 
     def _open(self, group: _Group) -> pq.ParquetFile:
         return opened(
-            self._filesystem, self._root, group.file.path, times=self._times, dictionaries=self._compared.texts,
+            self._files, group.file.path, times=self._times, dictionaries=self._compared.texts,
             metadata=group.footer.metadata,
         )  # fmt: skip
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Mapping, Sequence
 
 from penstock.sql.columns import PlainColumn
-from penstock.storage.delta_log import filesystem_of
+from penstock.storage.files import files_of
+from penstock.storage.log_listing import LOG
 from penstock.storage.log_writer import now, put, said
 
 _PROTOCOL = {
@@ -40,6 +40,6 @@ def create_with_changes(path: str, columns: Sequence[PlainColumn]) -> None:
         "isManaged": "false",
         "properties": json.dumps(dict(WITH_CHANGES), separators=(",", ":")),
     }
-    os.mkdir(f"{filesystem_of(path)[1]}/_delta_log")
+    files_of(path).make_folder(LOG)
     told = said("CREATE TABLE", operationParameters=about, isBlindAppend=True)
     put(path, 0, [told, {"metaData": metadata}, {"protocol": _PROTOCOL}])

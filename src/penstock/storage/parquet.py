@@ -9,7 +9,6 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
@@ -39,8 +38,9 @@ from penstock.frames.spark.types import nullable, to_arrow_schema
 from penstock.plan.operators import render
 from penstock.storage.columns import Columns
 from penstock.storage.deletion_vectors import as_bits
-from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
-from penstock.storage.file_cache import FILES, Identity, identity
+from penstock.storage.delta_log import DataFile, Snapshot
+from penstock.storage.file_cache import FILES, Identity
+from penstock.storage.files import Files, files_of
 from penstock.storage.reader import LOCATION_FIELDS, columns_by_name, read_files, read_snapshot, schema_of
 
 
@@ -94,12 +94,12 @@ class Footer:
     schema: pa.Schema
 
 
-def footer_of(filesystem: fs.FileSystem, root: str, path: str, *, times: bool) -> Footer:
+def footer_of(files: Files, path: str, *, times: bool) -> Footer:
     """The footer of a file of a table, which is read once. ``times`` as in ``opened``."""
-    known = identity(filesystem, f"{root}/{unquote(path)}")
+    known = files.identity(unquote(path))
 
     def read() -> Footer:
-        with opened(filesystem, root, path, times=False) as file:
+        with opened(files, path, times=False) as file:
             return Footer(known, file.metadata, file.schema_arrow)
 
     footer = FILES.kept((*known, "footer"), read, lambda found: int(found.metadata.serialized_size))
@@ -108,8 +108,7 @@ def footer_of(filesystem: fs.FileSystem, root: str, path: str, *, times: bool) -
 
 
 def opened(
-    filesystem: fs.FileSystem,
-    root: str,
+    files: Files,
     path: str,
     *,
     times: bool,
@@ -118,8 +117,8 @@ def opened(
 ) -> pq.ParquetFile:
     """A file of a table. ``times``: columns with dates or times are read, which may be of another calendar."""
     file = pq.ParquetFile(
-        f"{root}/{unquote(path)}", filesystem=filesystem, coerce_int96_timestamp_unit="us",
-        read_dictionary=list(dictionaries), metadata=metadata,
+        files.open(unquote(path)), coerce_int96_timestamp_unit="us", read_dictionary=list(dictionaries),
+        metadata=metadata, pre_buffer=not files.local,
     )  # fmt: skip
     _check_calendar(file.metadata, times)
     return file
@@ -140,10 +139,10 @@ def read_rows(
     ``located``: with file and place of each, as ``reader.read_files`` gives them.
     """
     wanted = Columns(table, plain_schema(table, columns, nested=True))
-    filesystem, root = filesystem_of(table.path)
+    place = files_of(table.path)
     parts = []
     for file in table.files if files is None else files:
-        found = opened(filesystem, root, file.path, times=has_times(wanted.schema))
+        found = opened(place, file.path, times=has_times(wanted.schema))
         wanted.check(found.schema_arrow)
         rows = wanted.read(found, range(found.metadata.num_row_groups))
         rows = wanted.complete(rows, wanted.constants_of(table, file.path))
@@ -167,11 +166,11 @@ def batches(
     wanted = Columns(table, plain_schema(table, columns, nested=True))
     if not survives(wanted.schema):
         raise NotHere("types that Arrow does not have")
-    filesystem, root = filesystem_of(table.path)
+    files = files_of(table.path)
     times = has_times(wanted.schema)
     constants = {}
     for file in table.files:
-        wanted.check(footer_of(filesystem, root, file.path, times=times).schema)
+        wanted.check(footer_of(files, file.path, times=times).schema)
         constants[file.path] = wanted.constants_of(table, file.path)
 
     def each() -> Iterator[pa.Table]:
@@ -180,7 +179,7 @@ def batches(
             if file.rows is not None and skipped + file.rows <= start:
                 skipped += file.rows
                 continue
-            found = opened(filesystem, root, file.path, times=times)
+            found = opened(files, file.path, times=times)
             hidden, place = as_bits(table.deleted.get(file.path) or BitMap64(), found.metadata.num_rows), 0
             for number in range(found.metadata.num_row_groups):
                 count = found.metadata.row_group(number).num_rows

@@ -27,7 +27,6 @@ from penstock.frames.zset import ADDED, REMOVED
 from penstock.plan.operators import render
 from penstock.storage.deletion_vectors import from_arrow
 from penstock.storage.delta_log import DataFile, HistoryGone, Snapshot
-from penstock.storage.log_writer import can_write
 from penstock.storage.lookup import is_compared, look_up
 from penstock.storage.reader import read_located
 from penstock.storage.skipping import files_near, widest
@@ -105,7 +104,7 @@ def can_patch(before: Snapshot) -> bool:
     """Whether the table may get deletion vectors from us."""
     if before.configuration.get("delta.enableDeletionVectors") == "false":
         return False
-    if not can_write(before.path) or any(file.rows is None for file in before.files):
+    if any(file.rows is None for file in before.files):
         return False
     try:
         return before.state.protocol["minWriterVersion"] in (1, 2, 7)

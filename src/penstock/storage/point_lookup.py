@@ -22,8 +22,9 @@ from penstock.frames.frame import NotHere
 from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.columns import Columns
 from penstock.storage.deletion_vectors import as_bits
-from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.file_cache import FILES
+from penstock.storage.files import files_of
 from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
 
 
@@ -51,7 +52,7 @@ class Places:
         if table.partition_columns or not table.plain:
             raise NotHere
         self._table = table
-        self._filesystem, self._root = filesystem_of(table.path)
+        self._files = files_of(table.path)
         self._found = [(file, self._places(file, column, value)) for file in files]
 
     def _places(self, file: DataFile, column: str, value: Any) -> Numbers:
@@ -66,7 +67,7 @@ class Places:
 
     def _footer(self, file: DataFile, schema: StructType | None = None) -> Footer:
         times = schema is not None and has_times(schema)
-        return footer_of(self._filesystem, self._root, file.path, times=times)
+        return footer_of(self._files, file.path, times=times)
 
     def _index(self, file: DataFile, footer: Footer, column: str) -> _Index:
         with self._opened(file, footer, StructType()) as parquet:
@@ -77,7 +78,7 @@ class Places:
 
     def _opened(self, file: DataFile, footer: Footer, schema: StructType) -> pq.ParquetFile:
         return opened(
-            self._filesystem, self._root, file.path, times=has_times(schema), dictionaries=(),
+            self._files, file.path, times=has_times(schema), dictionaries=(),
             metadata=footer.metadata,
         )  # fmt: skip
 

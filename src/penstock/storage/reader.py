@@ -23,8 +23,9 @@ from penstock.frames.spark.dataframes import select
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
+from penstock.storage.data_files import name_of
 from penstock.storage.deletion_vectors import as_words
-from penstock.storage.delta_log import Shaped, Snapshot, name_of
+from penstock.storage.delta_log import Shaped, Snapshot
 
 
 def schema_of(snapshot: Shaped) -> StructType:

@@ -7,10 +7,8 @@ Who has several such values (a transaction) writes the files of each, and commit
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import unquote
@@ -21,7 +19,8 @@ from deltalake.transaction import AddAction
 from pyroaring import BitMap64
 
 from penstock.storage.deletion_vectors import describe, file_name
-from penstock.storage.delta_log import CHANGE_TYPE, Snapshot, filesystem_of
+from penstock.storage.delta_log import CHANGE_TYPE, Snapshot
+from penstock.storage.files import Held, files_of
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import marked, put, removed, said
 from penstock.storage.table_rows import fitting
@@ -74,7 +73,7 @@ class Prepared:
     def discard(self) -> None:
         """Delete the files of what will not be committed."""
         discard(self.path, self.adds)
-        _unlink(self.others)
+        files_of(self.path).delete(self.others)
 
 
 def prepare(change: RowChange) -> Prepared:
@@ -92,12 +91,11 @@ def prepare(change: RowChange) -> Prepared:
             adds = write_table(fitting(table, change.new), table.path, uuid.uuid4().hex[:12])
         feed = _feed(change, others)
         if content:
-            others.append(f"{filesystem_of(table.path)[1]}/{file_name(file_id)}")
-            with open(others[-1], "xb") as out:
-                out.write(content)
+            others.append(file_name(file_id))
+            files_of(table.path).write(others[-1], lambda out: out.write(content))
     except BaseException:
         discard(table.path, adds)
-        _unlink(others)
+        files_of(table.path).delete(others)
         raise
     actions = [
         *[removed(add) for add in going.values()],
@@ -108,7 +106,7 @@ def prepare(change: RowChange) -> Prepared:
     return Prepared(path=table.path, actions=actions, adds=adds, others=others)
 
 
-def commit(change: RowChange, log: int) -> int:
+def commit(change: RowChange, log: Held) -> int:
     """Write a change and commit it; gives the version, that of the table if nothing changes.
 
     If another writer was first, nothing is left behind, and ``VersionTaken`` is raised: the statement may mean other
@@ -164,19 +162,11 @@ def _feed(change: RowChange, written: list[str]) -> list[Action]:
     ]
     if change.table.configuration.get("delta.enableChangeDataFeed") != "true" or len(parts) < 2:
         return []
-    filesystem, root = filesystem_of(change.table.path)
-    filesystem.create_dir(f"{root}/_change_data", recursive=False)
     path = f"_change_data/cdc-{uuid.uuid4()}.snappy.parquet"
-    written.append(f"{root}/{path}")
-    pq.write_table(pa.concat_tables(parts), written[-1], filesystem=filesystem, write_statistics=False)
-    size = filesystem.get_file_info(written[-1]).size
+    written.append(path)
+    rows = pa.concat_tables(parts)
+    size = files_of(change.table.path).write(path, lambda out: pq.write_table(rows, out, write_statistics=False))
     return [{"cdc": {"path": path, "partitionValues": {}, "size": size, "dataChange": False}}]
-
-
-def _unlink(paths: Iterable[str]) -> None:
-    for path in paths:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
 
 
 def _count(rows: pa.Table | None) -> int:

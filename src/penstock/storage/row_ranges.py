@@ -20,7 +20,8 @@ from penstock.frames.frame import NotHere
 from penstock.frames.names import FILE, PLACE
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
-from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of
+from penstock.storage.delta_log import DataFile, Snapshot
+from penstock.storage.files import files_of
 from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
 from penstock.storage.row_groups import GroupColumns, RowGroup, row_groups
 
@@ -42,7 +43,7 @@ class _Reading:
     def __init__(self, table: Snapshot, columns: Sequence[str], bounds: Mapping[str, Range]):
         schema = plain_schema(table, columns, nested=True)
         self._table = table
-        self._filesystem, self._root = filesystem_of(table.path)
+        self._files = files_of(table.path)
         self._columns = Columns(table, schema)
         self._times = has_times(schema)
         stored = {name: self._columns.stored_as(name) for name in bounds}
@@ -59,7 +60,7 @@ class _Reading:
 
     def _groups(self, file: DataFile) -> Iterator[tuple[Footer, RowGroup]]:
         """The row groups of a file that reach into the bounds."""
-        footer = footer_of(self._filesystem, self._root, file.path, times=self._times)
+        footer = footer_of(self._files, file.path, times=self._times)
         self._columns.check(footer.schema)
         bounds = {n: b for n, b in self._bounds.items() if _is_number(settled_type(footer.schema.field(n).type))}
         for group in row_groups(footer):
@@ -81,7 +82,7 @@ class _Reading:
         return rows.append_column(PLACE, pa.array(places + group.begin, pa.int64()))
 
     def _open(self, file: DataFile, footer: Footer) -> pq.ParquetFile:
-        return opened(self._filesystem, self._root, file.path, times=self._times, metadata=footer.metadata)
+        return opened(self._files, file.path, times=self._times, metadata=footer.metadata)
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -23,7 +23,8 @@ from penstock.frames.mismatch import check_removed
 from penstock.frames.names import WEIGHT
 from penstock.frames.spark.types import nullable, to_arrow_schema
 from penstock.storage.deletion_vectors import as_bits
-from penstock.storage.delta_log import DataFile, Shaped, Snapshot, filesystem_of
+from penstock.storage.delta_log import DataFile, Shaped, Snapshot
+from penstock.storage.files import files_of
 from penstock.storage.reader import schema_of
 
 
@@ -78,10 +79,10 @@ def live_rows(
     snapshot: Snapshot, files: Sequence[DataFile], schema: pa.Schema, hidden: Mapping[str, BitMap64]
 ) -> pa.Table:
     """The rows of the files, without the hidden ones of each."""
-    filesystem, root = filesystem_of(snapshot.path)
+    place = files_of(snapshot.path)
     tables = []
     for file in files:
-        table = pq.read_table(f"{root}/{unquote(file.path)}", filesystem=filesystem, columns=schema.names)
+        table = pq.read_table(place.open(unquote(file.path)), columns=schema.names)
         table = table.select(schema.names).cast(schema)
         if file.path in hidden:
             table = table.filter(pa.array(~as_bits(hidden[file.path], table.num_rows)))

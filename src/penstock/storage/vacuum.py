@@ -14,12 +14,11 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from pyarrow import fs
-
 from penstock import points
 from penstock.storage.commits import read_commits
 from penstock.storage.deletion_vectors import stored_at
-from penstock.storage.delta_log import Snapshot, filesystem_of, latest_version
+from penstock.storage.delta_log import Snapshot, latest_version
+from penstock.storage.files import FileInfo, Files, files_of
 
 _LOG = "_delta_log"
 _LEFT = "_left"
@@ -45,34 +44,35 @@ def vacuum(path: str, since: int, pinned: Iterable[int] = (), *, written_before:
 
     Data files that were written since ``written_before`` stay: somebody may be about to commit them.
     """
-    filesystem, root = filesystem_of(path)
-    found = filesystem.get_file_info(fs.FileSelector(root, recursive=True))
+    files = files_of(path)
+    found = {info.name: info for info in files.listing()}
     pinned = set(pinned)
     needed = {file for version in (*pinned, since) for file in _files(Snapshot(path, version).state.adds.values())}
     for commit in read_commits(path, since, latest_version(path)):
         needed |= _files(commit.adds)
     first = min(pinned | {since})
-    files = {info.path.removeprefix(f"{root}/"): info for info in found if info.type == fs.FileType.File}
-    log = {name for name in files if name.startswith(f"{_LOG}/")}
-    old = {name for name, info in files.items() if info.mtime is None or info.mtime <= written_before}
+    log = {name for name in found if name.startswith(f"{_LOG}/")}
+    old = {name for name, info in found.items() if info.modified <= written_before.timestamp()}
     data = {name for name in old - log if _checked(name) not in needed}
     drafts = {name for name in old & log if name.endswith(_DRAFTS)}
-    gone = [files[name] for name in sorted(data | drafts | _old_log(log, first))]
+    gone = [found[name] for name in sorted(data | drafts | _old_log(log, first))]
     points.reached(points.DELETION)
-    for info in gone:
-        with suppress(FileNotFoundError):  # another one was here who took our lease for lost
-            filesystem.delete_file(info.path)
+    for some in _at_once(files, gone):
+        files.delete([info.name for info in some])
         points.reached(points.DELETED)
-    _drop_empty_folders(filesystem, root, found, {files[name].path for name in files} - {info.path for info in gone})
+    files.drop_empty_folders(but=_LOG)
     return Freed(len(gone), sum(info.size for info in gone))
+
+
+def _at_once(files: Files, gone: list[FileInfo]) -> list[list[FileInfo]]:
+    """Files to delete, by how many are deleted in one go."""
+    return [[info] for info in gone] if files.local else [gone]
 
 
 def leave(path: str) -> None:
     """Say of a table that nobody needs it any more, but for those who are reading it."""
-    filesystem, root = filesystem_of(path)
-    if filesystem.get_file_info(root).type == fs.FileType.Directory:
-        with suppress(FileNotFoundError), filesystem.open_output_stream(f"{root}/{_LEFT}") as marker:
-            marker.write(b"")
+    with suppress(FileNotFoundError):
+        files_of(path).write(_LEFT, lambda out: out.write(b""))
 
 
 def leave_forgotten(folder: str, used: Collection[str], cutoff: datetime, *, empty: bool = False) -> None:
@@ -80,16 +80,16 @@ def leave_forgotten(folder: str, used: Collection[str], cutoff: datetime, *, emp
 
     ``empty``: only directories in which there is nothing.
     """
-    filesystem, root = filesystem_of(folder)
-    for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
-        if table.path in used or table.type != fs.FileType.Directory:
+    for table in files_of(folder).folders():
+        path = f"{folder}/{table.name}"
+        if path in used:
             continue
-        files = filesystem.get_file_info(fs.FileSelector(table.path, recursive=True, allow_not_found=True))
-        newest = max(info.mtime for info in [table, *files])
+        files = files_of(path).listing()
+        newest = max(info.modified for info in [table, *files])
         if empty and files:
             continue
-        if newest <= cutoff and not any(info.base_name == _LEFT for info in files):
-            leave(table.path)
+        if newest <= cutoff.timestamp() and not any(info.name == _LEFT for info in files):
+            leave(path)
 
 
 def delete_left(folder: str, used: Collection[str], cutoff: datetime) -> Freed:
@@ -98,33 +98,24 @@ def delete_left(folder: str, used: Collection[str], cutoff: datetime) -> Freed:
     Several may do so at once, and a table may get the name of one that has just been deleted. So each is deleted by
     the one who takes its marker away, and by nobody else; who dies before it is through leaves a forgotten table.
     """
-    filesystem, root = filesystem_of(folder)
     freed = Freed()
-    for table in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
-        if table.path in used:
+    for table in files_of(folder).folders():
+        path = f"{folder}/{table.name}"
+        if path in used:
             continue
-        marker = filesystem.get_file_info(f"{table.path}/{_LEFT}")
-        if marker.type == fs.FileType.File and marker.mtime is not None and marker.mtime <= cutoff:
-            points.reached(points.DELETION)
-            if _take(filesystem, marker.path):
-                freed += _delete(filesystem, table.path)
+        files = files_of(path)
+        with suppress(FileNotFoundError):
+            if files.info(_LEFT).modified <= cutoff.timestamp():
+                points.reached(points.DELETION)
+                files.move(_LEFT, f"{_LEFT}-{uuid.uuid4().hex}")  # another one may be first
+                freed += _delete(files)
     return freed
 
 
-def _take(filesystem: fs.FileSystem, marker: str) -> bool:
-    """Take a marker away; False if another one was first."""
-    try:
-        filesystem.move(marker, f"{marker}-{uuid.uuid4().hex}")
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _delete(filesystem: fs.FileSystem, path: str) -> Freed:
-    files = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
-    sizes = [info.size for info in files if info.type == fs.FileType.File and not info.base_name.startswith(_LEFT)]
+def _delete(files: Files) -> Freed:
+    sizes = [info.size for info in files.listing() if not info.name.startswith(_LEFT)]
     points.reached(points.DELETION)
-    filesystem.delete_dir(path)
+    files.delete_folder()
     points.reached(points.DELETED)
     return Freed(len(sizes), sum(sizes))
 
@@ -168,17 +159,3 @@ def _old_log(names: Iterable[str], first: int) -> set[str]:
 def _version(name: str) -> int | None:
     number = name.removeprefix(f"{_LOG}/").lstrip(".")[:20]
     return int(number) if len(number) == 20 and number.isdigit() else None
-
-
-def _drop_empty_folders(
-    filesystem: fs.FileSystem, root: str, found: Iterable[fs.FileInfo], files: Iterable[str]
-) -> None:
-    filled = {f"{root}/{_LOG}"}
-    for file in files:
-        while (folder := file.rpartition("/")[0]) not in filled and folder != root:
-            filled.add(folder)
-            file = folder
-    folders = [info.path for info in found if info.type == fs.FileType.Directory and info.path not in filled]
-    for folder in sorted(folders, key=len, reverse=True):
-        if not folder.startswith(f"{root}/{_LOG}/"):
-            filesystem.delete_dir(folder)

@@ -7,11 +7,9 @@ table has deletion vectors, its commits are written here: delta-rs does not see 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -23,7 +21,6 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
-from pyarrow import fs
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
@@ -32,10 +29,14 @@ from penstock.errors import PenstockError, WarehouseError
 from penstock.frames.clock import moved
 from penstock.frames.spark.problems import SPARK_PROBLEMS
 from penstock.sql.statements import ANYWHERE, Placement
+from penstock.storage.data_files import partition_of
 from penstock.storage.deletion_vectors import describe, file_name, unique_id
-from penstock.storage.delta_log import DataFile, Snapshot, filesystem_of, latest_version, partition_of, table_uri
+from penstock.storage.delta_log import DataFile, Snapshot, delta_rs, latest_version, table_uri
+from penstock.storage.files import files_of
+from penstock.storage.locations import is_store
+from penstock.storage.log_listing import commit_name
 from penstock.storage.log_replay import Action
-from penstock.storage.log_writer import VersionTaken, can_write, enabling, marked, now, put, removed, reshaping, said
+from penstock.storage.log_writer import VersionTaken, enabling, marked, now, put, removed, reshaping, said
 from penstock.storage.placement import properties
 from penstock.storage.runs import Run
 
@@ -86,6 +87,10 @@ class Shape:
 
 def create_table(path: str, schema_json: str, name: str, placement: Placement = ANYWHERE) -> int:
     """An empty Delta table; gives its version."""
+    if is_store(path):  # where delta-rs would look around first
+        protocol, metadata = _described(name, Shape.of(schema_json, placement))
+        put(path, 0, [said("CREATE TABLE"), {"protocol": protocol}, {"metaData": {**metadata, "name": name}}])
+        return 0
     points.reached(points.COMMIT)
     try:
         table = DeltaTable.create(
@@ -122,17 +127,19 @@ def write_table(table: pa.Table, path: str, run: str, *, short_groups: bool = Fa
     if not table.num_rows:
         return []
     folder = _folder(run)
-    filesystem, root = filesystem_of(path)
-    filesystem.create_dir(f"{root}/{folder}", recursive=False)  # not that of a table which was dropped meanwhile
-    place = f"{root}/{folder}/part-{uuid.uuid4()}.snappy.parquet"
-    pq.write_table(
-        table,
+    place = f"{folder}/part-{uuid.uuid4()}.snappy.parquet"
+    footers: list[pq.FileMetaData] = []
+    size = files_of(path).write(
         place,
-        filesystem=filesystem,
-        row_group_size=_SHORT_ROWS if short_groups else _GROUP_ROWS,
-        write_statistics=_with_bounds(table.schema),
+        lambda out: pq.write_table(
+            table,
+            out,
+            row_group_size=_SHORT_ROWS if short_groups else _GROUP_ROWS,
+            write_statistics=_with_bounds(table.schema),
+            metadata_collector=footers,
+        ),
     )
-    return _added(path, folder)
+    return _as_adds([(place, size, footers[0])])
 
 
 def _with_bounds(schema: pa.Schema) -> list[str]:
@@ -149,15 +156,19 @@ def _folder(run: str) -> str:
 
 def _added(path: str, folder: str) -> list[AddAction]:
     """The files of a folder as actions, with statistics from their footers."""
-    filesystem, root = filesystem_of(path)
-    adds = []
-    for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{folder}", recursive=True)):
-        if not info.base_name.endswith(".parquet"):
-            continue
-        footer = pq.read_metadata(info.path, filesystem=filesystem)
-        if footer.num_rows:
-            place = f"{folder}/{info.path.split(f'/{folder}/', 1)[1]}"
-            adds.append(AddAction(place, info.size, partition_of(place), now(), True, _statistics(footer)))
+    files = files_of(path)
+    found = [info for info in files.listing(folder) if info.name.endswith(".parquet")]
+    footers = files.each(lambda info: pq.read_metadata(files.open(info.name)), found)
+    return _as_adds([(info.name, info.size, footer) for info, footer in zip(found, footers, strict=True)])
+
+
+def _as_adds(written: Iterable[tuple[str, int, pq.FileMetaData]]) -> list[AddAction]:
+    """Files with their sizes and footers as actions; those without rows are left out."""
+    adds = [
+        AddAction(name, size, partition_of(name), now(), True, _statistics(footer))
+        for name, size, footer in written
+        if footer.num_rows
+    ]
     moved(written=sum(add.size for add in adds))
     points.reached(points.FILES)
     return adds
@@ -170,13 +181,12 @@ def rows_in(adds: Sequence[AddAction]) -> int:
 
 def _moved(path: str, folder: str, adds: Sequence[AddAction]) -> list[AddAction]:
     """The files where their partitions are; what a failure leaves there belongs to no version."""
-    filesystem, root = filesystem_of(path)
+    files = files_of(path)
     found = []
     for add in adds:
         partition = add.path.removeprefix(f"{folder}/").rsplit("/", 1)[0]
         place = f"{partition}/part-{uuid.uuid4()}.snappy.parquet"  # Spark gives the files of a task the same name
-        filesystem.create_dir(f"{root}/{partition}")
-        filesystem.move(f"{root}/{add.path}", f"{root}/{place}")
+        files.move(add.path, place)
         found.append(AddAction(place, add.size, add.partition_values, add.modification_time, True, add.stats))
     _delete_folder(path, folder)
     return found
@@ -185,19 +195,18 @@ def _moved(path: str, folder: str, adds: Sequence[AddAction]) -> list[AddAction]
 def discard(path: str, adds: Sequence[AddAction]) -> None:
     """Delete files that were written and will not be committed."""
     points.reached(points.DELETION)
-    filesystem, root = filesystem_of(path)
+    files = files_of(path)
     for add in adds:
         with suppress(OSError):
-            filesystem.delete_file(f"{root}/{add.path}")
+            files.delete([add.path])
         points.reached(points.DELETED)
     for folder in {add.path.split("/")[0] for add in adds if not add.partition_values}:
         _delete_folder(path, folder)
 
 
 def _delete_folder(path: str, folder: str) -> None:
-    filesystem, root = filesystem_of(path)
     with suppress(OSError):
-        filesystem.delete_dir(f"{root}/{folder}")
+        files_of(path).delete_folder(folder)
 
 
 def commit(
@@ -239,10 +248,8 @@ def commit(
 
 def _is_ours(before: Snapshot, run: str) -> bool:
     """Whether the version after this one was made by this run."""
-    filesystem, root = filesystem_of(before.path)
     try:
-        with filesystem.open_input_stream(f"{root}/_delta_log/{before.version + 1:020d}.json") as stream:
-            return f'"{run}"'.encode() in stream.read()
+        return f'"{run}"'.encode() in files_of(before.path).read(commit_name(before.version + 1))
     except OSError:
         return False
 
@@ -264,7 +271,7 @@ def _described(node: str, shape: Shape) -> tuple[Action, Action]:
 def _is_plain(table: Snapshot) -> bool:
     """Whether a commit is nothing but its files, so that it is written without opening the table once more."""
     silent = table.writer_version <= 2 or (table.writer_version == 7 and table.writer_features <= _SILENT)
-    return silent and not table.partition_columns and can_write(table.path)
+    return silent and not table.partition_columns
 
 
 def _commit_files(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: Run) -> None:
@@ -278,7 +285,7 @@ def _commit_files(before: Snapshot, adds: Sequence[AddAction], removes: Sequence
 
 
 def _commit_by_delta_rs(before: Snapshot, adds: Sequence[AddAction], removes: Sequence[RemoveAction], run: Run) -> None:
-    table = DeltaTable(table_uri(before.path), version=before.version)
+    table = delta_rs(before.path, before.version)
     properties = CommitProperties(
         custom_metadata=run.metadata(),
         max_commit_retries=0,
@@ -308,15 +315,13 @@ def _commit_by_hand(
         *[marked(known[unquote(path)], vector) for path, vector in descriptors.items()],
         *[as_action(add) for add in adds],
     ]
-    vectors = f"{filesystem_of(before.path)[1]}/{file_name(file_id)}"
+    files, vectors = files_of(before.path), file_name(file_id)
     try:
         if content:
-            with open(vectors, "xb") as out:
-                out.write(content)
+            files.write(vectors, lambda out: out.write(content))
         put(before.path, before.version + 1, actions, checkpoint_every=_interval(before))
     except (VersionTaken, OSError):
-        with suppress(FileNotFoundError):
-            os.unlink(vectors)
+        files.delete([vectors])
         raise
 
 
@@ -344,17 +349,11 @@ def restore(path: str, version: int, run: Run) -> int:
     latest = Snapshot(path)
     if latest.version == version:
         return version
-    if can_write(path):
-        _restore_by_hand(latest, Snapshot(path, version), run)
-    else:
-        points.reached(points.COMMIT)
-        properties = CommitProperties(custom_metadata=run.metadata())
-        DeltaTable(table_uri(path)).restore(version, commit_properties=properties)
-        points.reached(points.COMMITTED)
+    _restore(latest, Snapshot(path, version), run)
     return latest_version(path)
 
 
-def _restore_by_hand(latest: Snapshot, wanted: Snapshot, run: Run) -> None:
+def _restore(latest: Snapshot, wanted: Snapshot, run: Run) -> None:
     """A file with another vector is another file. The protocol stays: a feature cannot be taken back."""
 
     def logical(adds: Mapping[str, Action]) -> dict[tuple[str, str], Action]:
@@ -379,11 +378,8 @@ def _restore_by_hand(latest: Snapshot, wanted: Snapshot, run: Run) -> None:
 def delete_table(path: str) -> None:
     """Remove a table's directory. Readers that are still open on other files of it will fail, as after any DROP."""
     points.reached(points.DELETION)
-    filesystem, root = filesystem_of(path)
-    if isinstance(filesystem, fs.LocalFileSystem):
-        shutil.rmtree(root, ignore_errors=True)
-    else:
-        filesystem.delete_dir(root)
+    with suppress(OSError):
+        files_of(path).delete_folder()
 
 
 def _statistics(footer: pq.FileMetaData) -> str:

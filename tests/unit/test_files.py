@@ -1,0 +1,167 @@
+"""What all places of files have in common: a directory, and an object store. Who puts a name first is the only one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock
+from penstock.storage import locations, object_store
+from penstock.storage.file_cache import FILES
+from penstock.storage.files import Files, files_of
+from stores import BUCKET, Store, running_store
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Store]:
+    with running_store() as found:
+        yield found
+
+
+@pytest.fixture
+def store(server: Store) -> Iterator[Store]:
+    options = locations.checked_options(server.options)
+    locations.use(BUCKET, options)
+    FILES.clear()
+    yield server
+    server.deaf = False
+    locations.forget(BUCKET, options)
+
+
+@pytest.fixture(params=["directory", "store"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
+    if request.param == "directory":
+        return files_of(str(tmp_path))
+    request.getfixturevalue("store")
+    return files_of(f"{BUCKET}/{tmp_path.name} %41 é")
+
+
+def put(files: Files, name: str, data: bytes) -> None:
+    folder, _, base = name.rpartition("/")
+    with files.hold(folder) as held:
+        held.put_if_absent(base, data)
+
+
+def test_what_is_written_is_there(files: Files) -> None:
+    assert files.listing() == []
+    assert files.write("x.bin", lambda out: out.write(b"hello")) == 5
+    files.write("run/y.bin", lambda out: out.write(b""))
+    files.write("a=%20 é[1]/x y.bin", lambda out: out.write(b"!"))
+    assert files.read("a=%20 é[1]/x y.bin") == b"!"
+    assert (files.read("x.bin"), files.read_all(["run/y.bin", "x.bin"])) == (b"hello", [b"", b"hello"])
+    assert files.info("x.bin").size == 5
+    assert {info.name: info.size for info in files.listing("run")} == {"run/y.bin": 0}
+    assert {"x.bin", "run/y.bin"} <= {info.name for info in files.listing()}
+    assert files.names("run") == ["y.bin"]
+    assert "run" in [info.name for info in files.folders()]
+    assert (files.exists("x.bin"), files.exists("run"), files.exists("x")) == (True, False, False)
+    for ask in (files.read, files.info, files.open):
+        with pytest.raises(FileNotFoundError):
+            ask("nothing")
+    files.move("x.bin", "other/z.bin")
+    files.delete(["run/y.bin", "nothing"])
+    assert "other/z.bin" in {info.name for info in files.listing()}
+    assert not files.exists("x.bin")
+    files.delete_folder()
+    assert files.listing() == []
+
+
+def test_a_listing_goes_on_after_a_name(files: Files) -> None:
+    if files.local:
+        files.make_folder("log")
+    for number in range(5):
+        put(files, f"log/{number}.json", b"x" * number)
+    assert [info.name for info in sorted(files.listing("log", after="log/2"), key=lambda info: info.name)] == [
+        "log/2.json", "log/3.json", "log/4.json",
+    ]  # fmt: skip
+
+
+def test_of_two_who_put_one_name_the_first_wins(files: Files) -> None:
+    if files.local:
+        files.make_folder("log")
+    put(files, "log/1.json", b"first")
+    with pytest.raises(FileExistsError):
+        put(files, "log/1.json", b"second")
+    assert files.read("log/1.json") == b"first"
+    assert [info.name for info in files.listing()] == ["log/1.json"], "nothing else is left"
+
+
+def test_of_eight_who_put_one_name_at_once_one_wins(files: Files) -> None:
+    if files.local:
+        files.make_folder("log")
+
+    def attempt(who: int, name: str) -> int:
+        try:
+            put(files, name, str(who).encode())
+        except FileExistsError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(20):
+            name = f"log/{number}.json"
+            assert sum(pool.map(attempt, range(8), [name] * 8)) == 1
+
+
+def test_large_files_are_read_in_parts(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "_TAIL", 2_000)
+    rows = pa.table({"a": list(range(20_000)), "b": [f"text {i}" for i in range(20_000)]})
+    size = files.write("x.parquet", lambda out: pq.write_table(rows, out, row_group_size=1_000))
+    assert size == files.info("x.parquet").size > 100_000
+    with files.open("x.parquet") as source, pq.ParquetFile(source, pre_buffer=not files.local) as file:
+        assert file.read_row_group(7, columns=["a"]).column("a").to_pylist() == list(range(7_000, 8_000))
+        assert file.read() == rows
+
+
+def test_a_store_that_overwrites_is_refused(store: Store) -> None:
+    """Two commits under one name would both succeed, and one would be lost."""
+    store.deaf = True
+    object_store._conditional.clear()
+    files = files_of(f"{BUCKET}/deaf")
+    with pytest.raises(penstock.NotSupportedError, match=r"does not refuse to overwrite .*If-None-Match.*Use a store"):
+        put(files, "log/1.json", b"first")
+    assert files.listing() == []
+    store.deaf = False
+    put(files, "log/1.json", b"first")
+    object_store._conditional.clear()
+
+
+def test_what_a_store_says_has_no_secrets(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "_RETRIES", 0)
+    nobody = {**locations.checked_options(store.options), "aws_endpoint_url": "http://127.0.0.1:9", "allow_http": "yes"}
+    files = object_store.StoreFiles(f"{BUCKET}/x", tuple(nobody.items()))
+    with pytest.raises(OSError, match="reading 's3://bucket/x/a'") as told:
+        files.read("a")
+    assert "the-" not in str(told.value)
+    assert len(str(told.value).splitlines()) == 1
+
+
+def test_a_place_or_an_option_that_cannot_be_is_told(store: Store, tmp_path: Path) -> None:
+    catalog = f"sqlite:///{tmp_path}/catalog.sqlite"
+    with pytest.raises(penstock.WarehouseError, match=r"storage_options has no option 'password'"):
+        penstock.connect(f"{BUCKET}/w", catalog=catalog, storage_options={"password": "hush"})
+    with pytest.raises(penstock.WarehouseError, match=r"another database .* has another AWS_REGION") as told:
+        penstock.connect(f"{BUCKET}/w", catalog=catalog, storage_options={"AWS_REGION": "elsewhere"})
+    assert "elsewhere" not in str(told.value)
+    with pytest.raises(penstock.WarehouseError, match=r"lies in an object store.*catalog='postgresql:"):
+        penstock.connect(f"{BUCKET}/w", storage_options=store.options)
+    for place in ("s3://", "s3:/bucket/w", "s3://bucket/../w", "s3://bucket//w", "s3://bucket/w?x=1#y"):
+        with pytest.raises(penstock.NotSupportedError, match="a warehouse cannot lie at"):
+            penstock.connect(place, catalog=catalog)
+    with penstock.connect(f"{BUCKET}/w/", catalog=catalog, storage_options=store.options) as db:
+        assert db.path == f"{BUCKET}/w"
+
+
+def test_the_environment_opens_a_store(server: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in server.options.items():
+        monkeypatch.setenv(name, value)
+    object_store._opened.cache_clear()
+    files = files_of(f"{BUCKET}/environment")
+    files.write("x", lambda out: out.write(b"hello"))
+    assert files.read("x") == b"hello"
+    object_store._opened.cache_clear()
