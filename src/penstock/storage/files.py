@@ -193,11 +193,13 @@ class LocalFiles:
                         yield FileInfo(name=name, size=found.st_size, modified=found.st_mtime)
 
     def folders(self) -> list[FileInfo]:
+        found: list[FileInfo] = []
         with suppress(FileNotFoundError), os.scandir(self.root) as entries:
-            return [
-                FileInfo(name=entry.name, size=0, modified=entry.stat().st_mtime) for entry in entries if entry.is_dir()
-            ]
-        return []
+            for entry in entries:
+                with suppress(FileNotFoundError):  # it went meanwhile
+                    if entry.is_dir():
+                        found.append(FileInfo(name=entry.name, size=0, modified=entry.stat().st_mtime))
+        return found
 
     def write(self, name: str, fill: Callable[[pa.NativeFile], object]) -> int:
         place = f"{self.root}/{name}"
