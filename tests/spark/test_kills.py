@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import penstock
 from connect_server import OVER_CONNECT, without_connect
 from going_on import published, stock, went_on
-from longer import LONG
+from longer import LONG, varied
 from nursery import Death, Nursery
 
 EAGER = "import penstock.engine.vacuum as v; from datetime import timedelta; v._LEAST = v._FORGOTTEN = timedelta(0)"
@@ -92,7 +92,7 @@ def walk(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize("every", ["some", pytest.param("all", marks=LONG)])
-@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("name", varied(CHOSEN, often=[name for name in CHOSEN if name != "patch"]))  # it takes Spark
 def test_killed_at_every_point(walk: Walk, name: str, every: str) -> None:
     work = WORKS[name]
     undisturbed = walk.copied(f"{name} {every}")
