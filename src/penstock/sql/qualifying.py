@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
@@ -18,7 +18,7 @@ from penstock.sql.lexer import tokenize
 from penstock.sql.names import DEFAULT, QualifiedName
 from penstock.sql.query import behind_sample, parse_written, tables, whole
 
-_LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`[^`]*`)\s*\.\s*[\w`*]")
+_LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`(?:[^`]|``)*`)\s*\.\s*[\w`*]")
 """What may be a column with its table's schema before it."""
 _SCOPES = (exp.Select, exp.Update, exp.Delete, exp.Merge)
 
@@ -79,11 +79,12 @@ def _columns(tree: exp.Expr, text: str, current: str, past: dict[int, int]) -> I
             scopes.setdefault(id(table.find_ancestor(*_SCOPES)), []).append(table)
     columns = [column for column in tree.find_all(exp.Column) if len(column.parts) > 1]
     told = [(c, one) for c in columns if len(c.parts) > 2 and (one := _told(c, scopes, current)) is not None]
-    seen = Counter(one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery))
+    seen = Counter(one.name.lower() for those in scopes.values() for one in those)
+    seen.update(one.parent.alias_or_name.lower() for one in tree.find_all(exp.TableAlias) if one.parent is not None)
     aliases: dict[int, str] = {}
-    for table in {id(one): one for _, one in told}.values():
+    for table in _to_name([table for _, table in told], scopes):
         alone = seen[table.name.lower()] == 1
-        aliases[id(table)] = table.name if alone else str(_name(table, current))
+        aliases[id(table)] = table.name if alone else _alias(_name(table, current), seen)
         if not alone:
             end = behind_sample(text, table.this.meta["end"] + 1)
             after = next((past[start] for start in past if not text[end:start].strip() and start >= end), end)
@@ -92,10 +93,25 @@ def _columns(tree: exp.Expr, text: str, current: str, past: dict[int, int]) -> I
         yield column.parts[0].meta["start"], column.parts[1].meta["end"] + 1, quoted(aliases[id(table)])
     done, others = {id(column) for column, _ in told}, _other_names(tree, scopes)
     for column in columns:
-        mine = None if id(column) in done else _called(column, scopes, others)
+        mine = None if id(column) in done else _called(column, scopes, others, current)
         if mine is not None and aliases.get(id(mine), mine.name) != mine.name:
             first = column.parts[0].meta
             yield first["start"], first["end"] + 1, quoted(aliases[id(mine)])
+
+
+def _to_name(told: Iterable[exp.Table], scopes: dict[int, list[exp.Table]]) -> list[exp.Table]:
+    """These tables, each once, and those beside them that are called the same: what calls one is to mean no other."""
+    called = {(id(table.find_ancestor(*_SCOPES)), table.name.lower()) for table in told}
+    return [table for scope, there in scopes.items() for table in there if (scope, table.name.lower()) in called]
+
+
+def _alias(name: QualifiedName, taken: Counter[str]) -> str:
+    """What nothing else in the statement is called; the schema is in it for whoever reads it in an error."""
+    alias = f"{name.schema}.{name.name}"
+    while alias.lower() in taken:
+        alias += "_"
+    taken[alias.lower()] += 1
+    return alias
 
 
 def _name(table: exp.Table, current: str) -> QualifiedName:
@@ -112,12 +128,19 @@ def _told(column: exp.Column, scopes: dict[int, list[exp.Table]], current: str) 
     return None
 
 
-def _called(column: exp.Column, scopes: dict[int, list[exp.Table]], others: dict[int, set[str]]) -> exp.Table | None:
-    """The table without an alias that the first part of a column's name calls, if there is one and nothing else."""
+def _called(
+    column: exp.Column, scopes: dict[int, list[exp.Table]], others: dict[int, set[str]], current: str
+) -> exp.Table | None:
+    """The table without an alias that the first part of a column's name calls, if there is one and nothing else.
+
+    Of several it is the one of the current schema, as for any name without one.
+    """
     name = column.parts[0].name.lower()
     for scope in _around(column):
         found = [table for table in scopes.get(id(scope), ()) if table.name.lower() == name]
         if found or name in others.get(id(scope), ()):
+            if len(found) > 1:
+                found = [table for table in found if _name(table, current).schema_key == current.lower()]
             return found[0] if len(found) == 1 and name not in others.get(id(scope), ()) else None
     return None
 
