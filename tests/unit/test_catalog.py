@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, insert, text, update
+from sqlalchemy import Connection, delete, event, insert, text, update
 
 from penstock.catalog import (
     Catalog,
@@ -27,8 +28,11 @@ from penstock.catalog import (
 )
 from penstock.catalog.checkpoints import Checkpoints
 from penstock.catalog.leases import Leases
+from penstock.catalog.models import PlainView, ReadModel
+from penstock.catalog.publishing import drop_views, put_plain
 from penstock.catalog.schema_records import Dropped, SchemaRecords
-from penstock.catalog.tables import SCHEMA_VERSION, epochs, settings
+from penstock.catalog.states import SUSPENDED, write_state
+from penstock.catalog.tables import SCHEMA_VERSION, epochs, plain_views, settings
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
@@ -335,6 +339,41 @@ def test_names_with_dots_from_before_there_were_schemas(catalog: Catalog, url: s
     (kept,) = Checkpoints(newer).all()
     assert (kept.nodes, kept.tables[0]["name"]) == ({"`a.v`": ("/nodes/a.v", 1), "w": ("/nodes/w", None)}, "`A.T`")
     assert kept.sources_of("`a.v`") == {"`A.T`": 1}
+
+
+def test_a_checkpoint_brings_plain_views_and_read_models_back(catalog: Catalog) -> None:
+    def plain(name: str, query: str = "SELECT 1 AS a") -> PlainView:
+        return PlainView(key=name, name=name, query=query, columns=(("a", "int"),), created_at=WHEN)
+
+    def model(entity: str) -> None:
+        name = f"tv_{entity}"
+        told = ReadModel(key=name, entity=entity, plain_view=f"v_{entity}", primary="pk")
+        made = Definition(view(name, "t"), (node(name, "t"),), model=(told, plain(f"v_{entity}")))
+        catalog.publish(Publication(definitions=[made]))
+
+    def changed(write: Callable[[Connection], object]) -> None:
+        with catalog.transaction(writes=True) as connection:
+            write(connection)
+
+    catalog.add_table(table("t"))
+    model("kept")
+    model("dropped")
+    for one in (plain("same"), plain("gone")):
+        changed(lambda connection, one=one: put_plain(connection, one, or_replace=False))
+    before = catalog.world()
+    Checkpoints(catalog).add("before")
+    changed(lambda connection: drop_views(connection, ["tv_dropped"]))
+    changed(lambda connection: connection.execute(delete(plain_views).where(plain_views.c.key == "gone")))
+    changed(lambda connection: put_plain(connection, plain("same", "SELECT 2 AS a"), or_replace=True))
+    changed(lambda connection: put_plain(connection, plain("since"), or_replace=False))
+    model("since")
+    changed(lambda connection: write_state(connection, "tv_kept", SUSPENDED))
+    Checkpoints(catalog).restore(Checkpoints(catalog).get("before"), {}, [])
+    after = catalog.world()
+    assert after.models == before.models
+    assert {key: one for key, one in after.plain.items() if key != "since"} == before.plain
+    assert set(after.plain) == {*before.plain, "since"}
+    assert after.states == {"tv_kept": SUSPENDED}
 
 
 def test_a_schema_is_needed_and_dropped_with_all_that_is_known_to_be_in_it(catalog: Catalog) -> None:

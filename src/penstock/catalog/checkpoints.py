@@ -18,6 +18,8 @@ from penstock.errors import AlreadyExistsError, NotFoundError, nearest
 
 _KEPT = (t.views, t.nodes, t.dependencies, t.view_nodes, t.frontiers)
 """In the order in which they can be filled."""
+_SHOWN = (t.plain_views, t.read_models)
+"""What views are called and told by, besides."""
 
 _BY_EPOCH: tuple[tuple[Table, Column[str]], ...] = (
     (t.source_versions, t.source_versions.c.source),
@@ -57,6 +59,16 @@ class Checkpoint:
         """The source tables of then."""
         return self.state["tables"]
 
+    @property
+    def views(self) -> dict[str, str]:
+        """The names of the materialized views of then, by their keys."""
+        return {row["key"]: row["name"] for row in self.state["views"]}
+
+    @property
+    def plain_views(self) -> Dump:
+        """The plain views of then; a checkpoint that was made by an older Penstock does not know."""
+        return self.state.get(t.plain_views.name, [])
+
 
 class Checkpoints:
     def __init__(self, catalog: Catalog):
@@ -68,7 +80,7 @@ class Checkpoints:
             if connection.execute(select(t.checkpoints.c.name).where(t.checkpoints.c.name == name)).scalar():
                 raise AlreadyExistsError(f"there is a checkpoint {name!r} already. Drop it, or choose another name.")
             epoch = read_world(connection).epoch
-            state = {table.name: _dump(connection, table) for table in (t.tables, *_KEPT)}
+            state = {table.name: _dump(connection, table) for table in (t.tables, *_KEPT, *_SHOWN)}
             state |= {table.name: _dump_newest(connection, table, name) for table, name in _BY_EPOCH}
             made = Checkpoint(name, epoch, now(), state)
             connection.execute(
@@ -105,14 +117,18 @@ class Checkpoints:
             check_fence(connection, fence)
             self._check_there(connection, checkpoint)
             before = read_world(connection).nodes
+            models = _dump(connection, t.read_models)  # which go with the views, as do their states
+            suspended = [row for row in _dump(connection, t.states) if row["suspended"]]
             connection.execute(delete(t.views))
             connection.execute(delete(t.nodes))
-            rows = [*checkpoint.tables, *checkpoint.state["views"]]
+            rows = [*checkpoint.tables, *checkpoint.state["views"], *checkpoint.plain_views]
             restore_schemas(connection, [row["name"] for row in rows], now())
             wanted = set(missing)
             _fill(connection, t.tables, [row for row in checkpoint.tables if row["key"] in wanted])
             for table in _KEPT:
                 _fill(connection, table, checkpoint.state[table.name])
+            _fill_shown(connection, checkpoint, models)
+            _fill(connection, t.states, [row for row in suspended if row["view"] in checkpoint.views])
             for node, version in versions.items():
                 connection.execute(update(t.nodes).where(t.nodes.c.name == node).values(version=version))
                 consumed = (t.frontiers.c.relation == node, t.frontiers.c.version == then[node])
@@ -148,6 +164,20 @@ def _same_tables(connection: Connection, checkpoint: Checkpoint) -> set[str]:
     """The source tables that are those of then. One that was dropped and created again is another."""
     made = {row["key"]: row["created_at"] for row in _dump(connection, t.tables)}
     return {row["key"] for row in checkpoint.tables if made.get(row["key"]) == row["created_at"]}
+
+
+def _fill_shown(connection: Connection, checkpoint: Checkpoint, before: Dump) -> None:
+    """Plain views and read models as they were. Plain views that came since stay, but for those of read models.
+
+    ``before`` are the read models that there were just now: what an older checkpoint can tell.
+    """
+    still = [row for row in before if row["key"] in checkpoint.views]
+    models = checkpoint.state.get(t.read_models.name, still)
+    gone = {row["plain_view"] for row in before} - {row["plain_view"] for row in models}
+    gone |= {row["key"] for row in checkpoint.plain_views}
+    connection.execute(delete(t.plain_views).where(t.plain_views.c.key.in_(gone)))
+    _fill(connection, t.plain_views, checkpoint.plain_views)
+    _fill(connection, t.read_models, models)
 
 
 def _dump(connection: Connection, table: Table) -> Dump:

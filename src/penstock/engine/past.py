@@ -55,12 +55,7 @@ class Past:
     @staticmethod
     def _missing_tables(world: World, checkpoint: Checkpoint) -> list[str]:
         """The source tables that a checkpoint needs and the catalog no longer has. They must still be there."""
-        names = {row["key"]: row for row in checkpoint.state["views"]}
-        for key in names.keys() & world.tables.keys():
-            raise AlreadyExistsError(
-                f"checkpoint {checkpoint.name!r} has a view {names[key]['name']!r}, and now a table has that name. "
-                "Drop the table first."
-            )
+        _check_names(world, checkpoint)
         missing = []
         for row in checkpoint.tables:
             if row["key"] not in world.tables:
@@ -73,3 +68,17 @@ class Past:
                     ) from None
                 missing.append(row["key"])
         return missing
+
+
+def _check_names(world: World, checkpoint: Checkpoint) -> None:
+    """What comes back finds its name free."""
+    views = checkpoint.views
+    shown = {model.plain_view for model in world.models.values()}  # which go
+    taken = [(views[key], "table") for key in views if key in world.tables]
+    taken += [(views[key], "view") for key in views if key in world.plain and key not in shown]
+    taken += [(row["name"], "table") for row in checkpoint.plain_views if row["key"] in world.tables]
+    for name, kind in taken:
+        raise AlreadyExistsError(
+            f"checkpoint {checkpoint.name!r} has a view {name!r}, and now a {kind} has that name. "
+            f"Drop the {kind} first."
+        )
