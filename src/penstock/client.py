@@ -201,7 +201,7 @@ class Client:
         if self._token is not None:
             request.add_header("Authorization", f"Bearer {self._token}")
         if body is not None:
-            request.data = json.dumps(body).encode()
+            request.data = json.dumps(body, default=_no_value).encode()
             request.add_header("Content-Type", "application/json")
         return request
 
@@ -222,6 +222,12 @@ class Client:
             except (TimeoutError, ConnectionError, HTTPException):
                 pass
             time.sleep(1)  # cut off: it goes on behind the last event
+
+
+def _no_value(value: Any) -> Any:
+    raise errors.NotSupportedError(
+        f"{value!r} cannot be sent as it is: give a text, and write CAST(? AS ..) around its place in the statement."
+    )
 
 
 _IN_PATH = ("query", "command", "schema", "events", "databases")

@@ -51,7 +51,8 @@ WRONG = {
     "tv_post/6": (404, "no document whose pk_post is '6'"), "tv_post/u-1?by=user_id": (409, "several documents"),
     "tv_post/x": (400, "'x' is none"), "tv_post/99999999999": (400, "holds int32"), "none/1": (404, "none"),
     "other/1": (404, "not a read model"), "tv_post?colour=red": (404, "no column 'colour'"),
-    "tv_post?id=p-7&id=p-8": (400, "given twice"), "tv_post?limit=0": (422, "limit"),
+    "tv_post?id=p-7&id=p-8": (400, "given twice"), "tv_post?id=p-7&ID=p-8": (400, "given twice"),
+    "tv_post?limit=0": (422, "limit"),
     "tv_post?data=x": (404, "no column 'data'"), "tv_post/1?by=updated_at": (404, "no column"),
 }  # fmt: skip
 

@@ -48,6 +48,18 @@ def test_rows_are_shown_page_by_page_and_saved(studio: Studio, server: Server) -
     expect(page.get_by_text("there are more")).to_be_visible()
 
 
+def test_large_numbers_are_shown_to_the_last_digit(studio: Studio) -> None:
+    page = studio.go("sql")
+    run(
+        page,
+        "SELECT 9007199254740993 AS n, -9223372036854775807 AS least, ARRAY(9007199254740995) AS several, 7 AS small",
+    )
+    row = page.get_by_role("region", name="Rows").locator("tbody tr")
+    expect(row.locator("td")).to_have_text(
+        ["1", "9007199254740993", "-9223372036854775807", '["9007199254740995"]', "7"]
+    )
+
+
 def test_several_statements_and_the_place_of_an_error(studio: Studio) -> None:
     studio.expects("400")
     page = studio.go("sql")

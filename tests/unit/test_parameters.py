@@ -69,3 +69,19 @@ def test_markers_are_none_in_texts_comments_and_casts() -> None:
 def test_the_audit_log_has_no_values() -> None:
     assert "secret" not in without_values("INSERT INTO t VALUES ('secret', 'it''s secret') -- secret")
     assert without_values("SELECT 'never closed") == "(cannot be read)"
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("SELECT 1+:a", "SELECT 1+7"), ("SELECT 'x'||:a", "SELECT 'x'||7"), ("SELECT 8/:a*:a", "SELECT 8/7*7"),
+        ("SELECT x[:a]", "SELECT x[7]"), ("SELECT 1-:a", "SELECT 1-7"), ("SELECT 1<>:a", "SELECT 1<>7"),
+    ],
+)  # fmt: skip
+def test_an_operator_may_touch_a_marker(text: str, made: str) -> None:
+    assert bound(text, {"a": 7}) == made
+
+
+@pytest.mark.parametrize("text", ["SELECT x:a", "SELECT x::a", "SELECT f(x):a", "SELECT x[0]:a", "SELECT 'x':a"])
+def test_what_takes_something_out_of_a_value_is_no_marker(text: str) -> None:
+    assert bound(text, None) == text

@@ -133,9 +133,11 @@ async def document(
 def _asked(request: Request) -> Mapping[str, str]:
     """The columns among the parameters."""
     asked: dict[str, str] = {}
+    seen: set[str] = set()
     for name, text in request.query_params.multi_items():
-        if name in asked:
+        if name.lower() in seen:
             raise Refused(400, f"{name} is given twice.", help="Give each column once.")
+        seen.add(name.lower())
         if name not in _OWN:
             asked[name] = text
     return asked

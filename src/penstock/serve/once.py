@@ -17,6 +17,8 @@ from penstock.serve.problems import Refused, respond
 from penstock.serve.state import Answer, State
 
 _UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
+_ONLY_READS = "/api/v1/query/"
+"""With what is before it: a view or a checkpoint may be called ``query``."""
 _NOTHING_DONE = (401, 403, 413, 415, 422)
 """Such a request may be sent again with the same id; so may one that is told to come again later."""
 
@@ -30,7 +32,7 @@ class Once:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).get("x-request-id") if scope["type"] == "http" else None
         asks = scope["type"] == "http" and scope["method"] in _UNSAFE and scope["state"]["caller"] is not None
-        if not given or not asks or "/query/" in scope["path"]:
+        if not given or not asks or _ONLY_READS in scope["path"]:
             await self._app(scope, receive, send)
             return
         body = await _whole(receive)

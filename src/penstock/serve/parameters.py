@@ -63,9 +63,14 @@ def _markers(text: str, tokens: Sequence[Token]) -> Iterator[_Place]:
             yield token.start, token.end, None
         elif token.text == ":" and token.kind == "symbol" and following is not None and following.kind == "word":
             before = tokens[index - 1] if index else None
-            glued = before is not None and before.end == token.start and before.text not in ("(", ",", "=", "<", ">")
+            glued = before is not None and before.end == token.start and _is_value(before)
             if token.end == following.start and not glued:  # a::INT and a:b are none
                 yield token.start, following.end, following.text
+
+
+def _is_value(token: Token) -> bool:
+    """Whether a colon right behind it takes something out of it, or casts it."""
+    return token.kind != "symbol" or token.text in (")", "]", ":", "?")
 
 
 def _values(text: str, places: Sequence[_Place], given: Parameters | None) -> list[str]:

@@ -25,7 +25,7 @@ _STATUSES: dict[type[Exception], tuple[int, str]] = {
     e.NotIncrementalError: (400, "docs/operators.md lists what is incremental. Nothing was changed."),
     e.DefinitionError: (400, "Change what the message names, and send it again. Nothing was changed."),
     e.QueryError: (400, "Mend the query or the data that the message names."),
-    e.NotFoundError: (404, "GET /api/v1/schema/{database} lists tables and views."),
+    e.NotFoundError: (404, "GET /api/v1/schema/{database} lists tables and views, GET /api/v1/epochs the epochs."),
     e.RetentionError: (404, "Ask for a later epoch; GET /api/v1/epochs lists them."),
     e.AlreadyExistsError: (409, "Choose another name, or say OR REPLACE or IF NOT EXISTS."),
     e.DependencyError: (409, "Look at GET /api/v1/graph for what reads what."),

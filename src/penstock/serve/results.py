@@ -82,11 +82,19 @@ class Rows:
 
 
 def values(column: pa.ChunkedArray) -> list[Any]:
-    """A column's values; a map as an object. If there are times that Python does not know, all times are texts."""
+    """A column's values; a map as an object, or as pairs if its keys are lists or structs, which no object has.
+    If there are times that Python does not know, all times are texts."""
+    maps = None if _has_odd_keys(column.type) else "lossy"
     try:
-        return list(column.to_pylist(maps_as_pydicts="lossy"))
+        return list(column.to_pylist(maps_as_pydicts=maps))
     except (ValueError, OverflowError):
-        return list(column.cast(_timeless(column.type)).to_pylist(maps_as_pydicts="lossy"))
+        return list(column.cast(_timeless(column.type)).to_pylist(maps_as_pydicts=maps))
+
+
+def _has_odd_keys(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return pa.types.is_nested(kind.key_type) or _has_odd_keys(kind.item_type)
+    return pa.types.is_nested(kind) and any(_has_odd_keys(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _timeless(kind: pa.DataType) -> pa.DataType:

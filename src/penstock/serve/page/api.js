@@ -157,6 +157,14 @@ function signedIn(used) {
   });
 }
 
+/** JSON, with whole numbers that JavaScript would round as texts. */
+function decoded(text) {
+  const whole = (_, value, context) => (typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? context.source : value);
+  return /\d{16}/.test(text) ? JSON.parse(text, whole) : JSON.parse(text);
+}
+
+const bodyOf = async (found) => decoded(await found.text());
+
 const known = new Map();
 
 /** JSON of a GET. Where the server gives an ETag, what has not changed is the same object as before. */
@@ -165,7 +173,7 @@ async function get(path, params, { signal } = {}) {
   const had = known.get(key);
   const found = await ask("GET", path, { params, signal, headers: had ? { "If-None-Match": had.etag } : {} });
   if (found.status === 304 && had) return had.body;
-  const body = await found.json();
+  const body = await bodyOf(found);
   const etag = found.headers.get("ETag");
   if (etag) {
     known.delete(key);
@@ -175,12 +183,12 @@ async function get(path, params, { signal } = {}) {
   return body;
 }
 
-const sending = (method) => async (path, body, { signal, params } = {}) => (await ask(method, path, { body, signal, params })).json();
+const sending = (method) => async (path, body, { signal, params } = {}) => bodyOf(await ask(method, path, { body, signal, params }));
 
 const statement = (kind) => async (text, params, { limit, signal, database } = {}) => {
   const name = encodeURIComponent(database ?? currentDatabase.value);
   const body = { language: "sql", command: text, ...(params ? { params } : {}), ...(limit ? { limit } : {}) };
-  return (await ask("POST", `${kind}/${name}`, { body, signal })).json();
+  return bodyOf(await ask("POST", `${kind}/${name}`, { body, signal }));
 };
 
 export const api = {
@@ -302,7 +310,7 @@ function parsed(block) {
     else if (field === "data") data += value;
   }
   if (!data) return null;
-  event.data = JSON.parse(data);
+  event.data = decoded(data);
   return event;
 }
 
