@@ -91,6 +91,11 @@ class Client:
             yield from found["result"]
             after = found.get("next")
             if after is None:
+                if found["truncated"]:  # what only Spark can read, such as VARIANT, has no order to go on in
+                    raise errors.NotSupportedError(
+                        f"view {name!r} has more than {page:,} rows, of types that cannot be read page by page. "
+                        "Ask for larger pages (page=..), or cast them in a query."
+                    )
                 return
 
     def changes(self, name: str, since: int) -> list[dict[str, Any]]:
