@@ -188,16 +188,18 @@ def test_what_cannot_be_restored(sales: penstock.Database) -> None:
 # -- readers while another process writes ----------------------------------------------------------------------------
 
 TRANSFERS = """
-import sys, penstock
+import itertools, os, sys, penstock
 with penstock.connect(sys.argv[1]) as db:
-    for step in range(3):
+    for step in itertools.takewhile(lambda step: not os.path.exists(sys.argv[2]), itertools.count()):
         giver, taker = step % 4, (step + 1) % 4
         db.sql(f"UPDATE accounts SET money = money + IF(id = {giver}, -7, 7) WHERE id IN ({giver}, {taker})")
         db.refresh()
 """
 
 
-def test_money_is_never_lost_or_made_while_another_process_moves_it(db: penstock.Database, warehouse: Path) -> None:
+def test_money_is_never_lost_or_made_while_another_process_moves_it(
+    db: penstock.Database, warehouse: Path, tmp_path: Path
+) -> None:
     """Money moves between accounts of two banks; three views and the table always tell of the same sum."""
     db.sql("CREATE TABLE accounts (id INT, bank STRING, money INT)")
     db.sql("INSERT INTO accounts VALUES (0, 'a', 100), (1, 'b', 100), (2, 'a', 100), (3, 'b', 100)")
@@ -207,7 +209,8 @@ def test_money_is_never_lost_or_made_while_another_process_moves_it(db: penstock
     sums = "(SELECT SUM(money) FROM balances), (SELECT SUM(money) FROM banks), (SELECT money FROM everything)"
     by_bank = """SELECT b.money FROM banks b JOIN (SELECT bank, SUM(money) AS money FROM balances GROUP BY bank) s
                  ON s.bank = b.bank WHERE s.money <> b.money"""
-    child = subprocess.Popen([sys.executable, "-c", TRANSFERS, str(warehouse)], env=without_connect())
+    enough = tmp_path / "enough"
+    child = subprocess.Popen([sys.executable, "-c", TRANSFERS, str(warehouse), str(enough)], env=without_connect())
     epochs = set()
     try:
         while child.poll() is None:
@@ -217,11 +220,14 @@ def test_money_is_never_lost_or_made_while_another_process_moves_it(db: penstock
                 assert rows(snap.sql(f"SELECT {sums}, (SELECT SUM(money) FROM accounts)")) == [(400, 400, 400, 400)]
                 assert rows(snap.sql(by_bank)) == []
                 assert rows(snap.sql("SELECT id, bank, money FROM accounts")) == rows(snap.table("balances"))
+            if len(epochs) > 2:
+                enough.touch()
+                child.wait()
     finally:
         child.kill()
         child.wait()
     assert child.returncode == 0
-    assert len(epochs) > 1, "nothing moved while it was read"
+    assert len(epochs) > 2, "nothing moved while it was read"
 
 
 def test_a_version_of_a_table_is_read_as_delta_counts_them(db: penstock.Database) -> None:
