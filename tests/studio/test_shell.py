@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,25 @@ def test_a_revoked_token_loses_nothing(opened: Callable[..., Studio], guarded: S
     sign_in.get_by_role("button", name="Not now").click()
     expect(page.get_by_role("alert")).to_contain_text("this takes a token")
     expect(page.get_by_role("heading", name="stock_best", level=1)).to_be_visible()
+
+
+def test_an_expired_token_is_asked_for_again(
+    opened: Callable[..., Studio], guarded: Server, tokens: State, store: Path
+) -> None:
+    _, text = tokens.create("short", Role.READ, expires=timedelta(hours=1))
+    _, another = tokens.create("longer", Role.READ)
+    studio = opened(guarded.url)
+    studio.expects("401")
+    page = studio.go("view/stock_best")
+    studio.use(text)
+    expect(page.get_by_role("heading", name="stock_best", level=1)).to_be_visible()
+    with sqlite3.connect(store.with_name("tokens.sqlite")) as state:  # an hour later
+        assert state.execute("UPDATE tokens SET expires_at = created_at WHERE name = 'short'").rowcount == 1
+    state.close()
+    page.get_by_role("tab", name="Rows").click()
+    expect(page.get_by_role("dialog", name="Sign in")).to_contain_text("it has expired, or was revoked")
+    studio.use(another)
+    expect(page.get_by_role("tabpanel").get_by_role("table")).to_be_visible()  # what was asked for went on
 
 
 def test_databases_are_chosen(opened: Callable[..., Studio], guarded: Server, tokens: State) -> None:
