@@ -14,6 +14,7 @@ import penstock
 from penstock.storage import locations, object_store
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import Files, files_of
+from penstock.storage.log_listing import newest_version
 from stores import BUCKET, Store, running_store
 
 
@@ -165,3 +166,14 @@ def test_the_environment_opens_a_store(server: Store, monkeypatch: pytest.Monkey
     files.write("x", lambda out: out.write(b"hello"))
     assert files.read("x") == b"hello"
     object_store._opened.cache_clear()
+
+
+def test_a_file_that_is_gone_when_it_is_looked_at_hides_no_others(tmp_path: Path) -> None:
+    """As the draft of a commit is that another process makes. A link to nowhere is one that stays."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / f"{0:020d}.json").write_text("{}")
+    (log / ".00000000000000000001.draft").symlink_to(tmp_path / "nowhere")
+    (log / f"{1:020d}.json").write_text("{}")
+    assert newest_version(str(tmp_path)) == 1
+    assert {info.name for info in files_of(str(log)).listing()} == {f"{0:020d}.json", f"{1:020d}.json"}
