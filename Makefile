@@ -1,4 +1,6 @@
 PYTHON ?= python3
+# Byte code is kept, whatever the shell says: tests and benchmarks start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
