@@ -5,11 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.frames.arrow.groups import codes, consolidated, ranks, together
+from penstock.frames.arrow.groups import Groups, codes, consolidated, ranks, together
 
 WHOLE = st.sampled_from([0, 1, -1, 5, 2**60, -(2**60), 2**62, -(2**62), 2**63 - 1, -(2**63)])
 DECIMALS = st.sampled_from(["0.00", "-0.01", "1.50", "9999999999999999.99", "-9999999999999999.99"]).map(Decimal)
@@ -77,3 +78,28 @@ def test_what_stands_beside_a_row_comes_from_one_of_its_copies() -> None:
     found = consolidated(rows, "w", ("file", "place")).to_pylist()
     assert found[0] in ({"x": 1, "w": -1, "file": "a", "place": 9}, {"x": 1, "w": -1, "file": "b", "place": 3})
     assert found[1] == {"x": 2, "w": 1, "file": None, "place": None}
+
+
+KINDS = [pa.int32(), pa.int64(), pa.decimal128(12, 2), pa.decimal128(38, 2)]
+SUMMED = st.integers(-(10**6), 10**6) | st.sampled_from([2**31 - 1, -(2**31)])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.none() | SUMMED, st.booleans())),
+    st.sampled_from(KINDS),
+    st.integers(0, 3),
+)
+def test_sums_of_some_rows(rows: list[tuple[str, int | None, bool]], kind: pa.DataType, cut: int) -> None:
+    """Sums are exact, and NULL for a group without values, or without any row among the chosen."""
+    scaled = [
+        value if value is None or pa.types.is_integer(kind) else Decimal(value).scaleb(-2) for _, value, _ in rows
+    ]
+    keys, values = pa.array([key for key, _, _ in rows], pa.string())[cut:], pa.array(scaled, kind)[cut:]
+    groups, chosen = Groups([keys], len(keys)), np.flatnonzero([kept for _, _, kept in rows[cut:]])
+    found = groups.among(chosen).sum(values.take(pa.array(chosen, pa.int64()))).to_pylist()
+    expected: dict[str, Any] = dict.fromkeys(keys.to_pylist())
+    for place in chosen:
+        key, value = keys[int(place)].as_py(), values[int(place)].as_py()
+        if value is not None:
+            expected[key] = value + (expected[key] or 0)
+    assert found == [expected[keys[int(first)].as_py()] for first in groups.first]

@@ -200,7 +200,7 @@ class NodeInputs:
         if not table.num_rows:
             return None
         append_only = int(table.column(WEIGHT).to_numpy().min()) > 0
-        return Delta(ArrowFrame.of(self._spark, table), append_only)
+        return Delta(ArrowFrame.of(self._spark, table, settled=True), append_only)
 
     def read(self, scan: Scan, moment: Moment) -> ZSet:
         relation = self._inputs[scan.relation]

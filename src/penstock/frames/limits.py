@@ -63,6 +63,8 @@ LOCATED_ROWS = 1_000_000
 """Rows to be removed whose places are collected; of more, only the files are."""
 NEARBY_ROWS = 10_000
 """Stored rows near a change that are all merged with it, so that its groups need not be computed first."""
+MANY_TOUCHED = 3
+"""If one in so many stored groups is touched, all of them are read and merged, which costs less than finding them."""
 SCANNED_GROUP_ROWS = 1_000_000
 """Rows of the child that are aggregated as fast as their groups are merged, if all of the child is scanned for them."""
 LOOKED_UP_GROUP_ROWS = 50_000

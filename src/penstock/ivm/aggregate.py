@@ -164,24 +164,34 @@ def _merge(layout: Layout, context: Context, known_change: _Change, stored: Stor
     change, names = known_change.rows, {stored_as: name for name, _, stored_as in layout.keys}
     extremes = _extremes(layout, change)
     partials = _partials_of(layout, change, extremes)
-    few = change.frame.size.on_driver
-    beside = LOCATED if few and stored.worth_locating else ()
+    here = change.frame.rows() is not None
+    few = change.frame.size.on_driver and not here
+    beside = LOCATED if (few or here) and stored.worth_locating else ()
     near = stored.within(known_change.reach, names) if few else stored
-    if few and near.expected <= limits.NEARBY_ROWS and change.frame.rows() is None:
+    if few and near.expected <= limits.NEARBY_ROWS:
         before = _under_keys(layout, near.read(located=bool(beside)))
         result = _merged(layout, partials, before, extremes, beside)
         result = context.keep(result.expecting(replace(change.frame.size.guess(), read=result.size.read)))
     else:
         partials = context.keep(partials)
         groups = Touched(keys=partials, names=tuple(_keys(layout)), table=partials.rows())
-        table = (stored.near(groups.table, names) if layout.keys else stored).read(located=bool(beside))
-        before = groups.of(_under_keys(layout, table)) if layout.keys else table
+        if not layout.keys or _are_many(groups, stored):
+            before = _under_keys(layout, stored.read(located=bool(beside)))
+        else:
+            before = groups.of(_under_keys(layout, stored.near(groups.table, names).read(located=bool(beside))))
         result = _merged(layout, partials, before, extremes, beside)
         size = replace(partials.size.guess(), read=result.size.read) if groups.few else result.size
         result = context.keep(result.expecting(size))
     if (extremes or _wide(layout)) and result.any(column(_STALE)):
         return _with_stale(layout, context, result, beside)
     return result.only([name for name in result.columns if name != _STALE])
+
+
+def _are_many(groups: Touched, stored: Stored) -> bool:
+    """Whether reading all groups takes less than finding those; what a change does not touch merges to what it was."""
+    if groups.table is None or stored.count > limits.READ_ROWS:
+        return False
+    return bool(groups.table.num_rows * limits.MANY_TOUCHED >= stored.count)
 
 
 def _with_stale(layout: Layout, context: Context, result: Frame, beside: Sequence[str]) -> Frame:

@@ -138,8 +138,9 @@ def _local(spark: SparkOnDemand, after: Snapshot, table: pa.Table, how: How) -> 
         return NOTHING
     types = {f.name: f.dataType for f in schema_of(after).fields}
     fields = [StructField(name, types[name]) for name in table.column_names if name != WEIGHT]
-    rows = on_driver(spark, table, StructType([*fields, StructField(WEIGHT, LongType())]))
-    return Change(how, rows, append_only=int(table.column(WEIGHT).to_numpy().min()) > 0)
+    appended = int(table.column(WEIGHT).to_numpy().min()) > 0
+    schema = StructType([*fields, StructField(WEIGHT, LongType())])
+    return Change(how, on_driver(spark, table, schema, settled=not appended), append_only=appended)
 
 
 def _how(before: Snapshot, commits: Sequence[Commit], changing: Sequence[Commit]) -> How:

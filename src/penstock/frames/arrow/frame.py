@@ -66,7 +66,10 @@ def _outputs(outputs: Sequence[Named], *_: object) -> str:
 
 
 class ArrowFrame:
-    """``load`` brings the rows, of a known schema. ``instead``: how Spark gets them without that."""
+    """``load`` brings the rows, of a known schema. ``instead``: how Spark gets them without that.
+
+    ``settled``: their weights are added up, so that no two rows are the same and none has the weight 0.
+    """
 
     def __init__(
         self,
@@ -75,16 +78,19 @@ class ArrowFrame:
         load: Callable[[], pa.Table],
         size: Size,
         instead: Callable[[], SparkFrame] | None = None,
+        *,
+        settled: bool = False,
     ):
         self._spark = spark
         self.schema = schema
         self._load = load
         self.size = size
         self._instead = instead
+        self._settled = settled
 
     @classmethod
-    def of(cls, spark: SparkOnDemand, table: pa.Table) -> ArrowFrame:
-        return cls(spark, table.schema, lambda: table, Size.exactly(table.num_rows))
+    def of(cls, spark: SparkOnDemand, table: pa.Table, *, settled: bool = False) -> ArrowFrame:
+        return cls(spark, table.schema, lambda: table, Size.exactly(table.num_rows), settled=settled)
 
     def holding(self, table: pa.Table) -> ArrowFrame:
         """Other rows, with the same way to Spark."""
@@ -141,7 +147,9 @@ class ArrowFrame:
         plain = [_plain_column(e) for _, e in outputs]
         if all(old in self.schema.names for old in plain):
             return self._picked(list(zip(cast("list[str]", plain), names, strict=True)))
-        return self.made(dict(zip(names, self._values([e for _, e in outputs]), strict=True)))
+        made = self.made(dict(zip(names, self._values([e for _, e in outputs]), strict=True)))
+        made._settled = self._settled_in(list(zip(plain, names, strict=True)))
+        return made
 
     def only(self, columns: Sequence[str]) -> Frame:
         return self._picked([(name, name) for name in columns])
@@ -195,7 +203,9 @@ class ArrowFrame:
 
     @_step(lambda beside=(): "adding up rows")
     def consolidated(self, beside: Sequence[str] = ()) -> Frame:
-        return ArrowFrame.of(self._spark, consolidated(self.table, WEIGHT, beside))
+        if self._settled and not beside:
+            return self
+        return ArrowFrame.of(self._spark, consolidated(self.table, WEIGHT, beside), settled=not beside)
 
     @_step(lambda: "copies of rows")
     def copies(self) -> Frame:
@@ -324,7 +334,12 @@ class ArrowFrame:
         return ArrowFrame(
             self._spark, schema, lambda: self.table.select(old).rename_columns(new), self.size,
             (lambda: self.by_spark.select(outputs)) if self._instead is not None else None,
+            settled=self._settled_in(names),
         )  # fmt: skip
+
+    def _settled_in(self, kept: Sequence[tuple[str | None, str]]) -> bool:
+        """Whether rows that are told apart still are: by all columns that they had, maybe under other names."""
+        return self._settled and (WEIGHT, WEIGHT) in kept and set(self.schema.names) <= {name for name, _ in kept}
 
     def _like(self, table: pa.Table) -> Frame:
         return ArrowFrame.of(self._spark, table)

@@ -23,6 +23,9 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 _LONGEST = 18
 """Digits of decimals that fit into 64 bits."""
 
+_EXACT = 2**53
+"""Whole numbers below are added up exactly as doubles."""
+
 _WIDEST, _ROOM = 2**61, 2**62
 _COUNTED = 4
 """Values that numbers may have, for each of them, so that counting them takes less than sorting them."""
@@ -89,8 +92,7 @@ def _counted(values: pa.Array) -> Numbers | None:
     """Numbers, days and times counted from the least on, which is 1; NULL is 0. None for others, and wide ranges."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_decimal128(values.type) and values.type.precision <= _LONGEST and len(values):
-        stored = np.frombuffer(values.buffers()[1], np.int64)[2 * values.offset :: 2][: len(values)]
-        number = np.where(missing, 0, stored)  # the lower half of each is all of it
+        number = np.where(missing, 0, _stored(values))
     elif pa.types.is_integer(values.type) and values.type != pa.uint64():
         number = values.cast(pa.int64()).fill_null(0).to_numpy()
     elif pa.types.is_date32(values.type):
@@ -107,6 +109,22 @@ def _counted(values: pa.Array) -> Numbers | None:
         return None
     counted = number - least + 1
     return np.where(missing, 0, counted) if values.null_count else counted
+
+
+def _stored(decimals: pa.Array) -> Numbers:
+    """Short decimals as the whole numbers that are stored: the lower half of each is all of it."""
+    return np.frombuffer(decimals.buffers()[1], np.int64)[2 * decimals.offset :: 2][: len(decimals)]
+
+
+def _decimals(stored: Numbers, kind: pa.DataType) -> pa.Array:
+    """Decimals by the whole numbers that are stored.
+
+    >>> _decimals(np.array([125, -1]), pa.decimal128(10, 2)).to_pylist()
+    [Decimal('1.25'), Decimal('-0.01')]
+    """
+    lower = stored.astype(np.int64)
+    both = np.stack([lower, lower >> 63], axis=1)
+    return pa.Array.from_buffers(kind, len(lower), [None, pa.py_buffer(both)])
 
 
 def _bits(values: pa.Array) -> pa.Array:
@@ -254,18 +272,29 @@ class Groups:
             return pa.array(self.sum_of_doubles(values), mask=self._counts(values) == 0)
         if pa.types.is_decimal128(values.type):
             kind = pa.decimal128(min(38, values.type.precision + 10), values.type.scale)
-            if _largest(values) * len(values) >= 10**38:
+            most = _largest(values) * len(values)
+            if most >= 10**38:
                 raise NotHere("a sum may overflow")
+            if len(values) and not values.null_count and most < _EXACT and values.type.precision <= _LONGEST:
+                return self.where_any(_decimals(self._exactly(_stored(values)), kind))
         elif pa.types.is_integer(values.type):
             kind, values = pa.int64(), values.cast(pa.int64())
             most = _largest(values) * len(values)
             if most >= 2**63:
                 raise NotHere("a sum may overflow")
-            if len(values) and not values.null_count and most < 2**53:  # which doubles add up exactly
-                return pa.array(np.bincount(self.of, values.to_numpy(), minlength=self.count).astype(np.int64))
+            if len(values) and not values.null_count and most < _EXACT:
+                return self.where_any(pa.array(self._exactly(values.to_numpy())))
         else:
             raise NotHere
         return self._aggregated(values, "sum").cast(kind)
+
+    def _exactly(self, numbers: Numbers) -> Numbers:
+        return np.bincount(self.of, numbers, minlength=self.count).astype(np.int64)
+
+    def where_any(self, values: pa.Array) -> pa.Array:
+        """A value for each group, NULL for one of which no row is here."""
+        there = np.bincount(self.of, minlength=self.count) > 0
+        return values if there.all() else pc.if_else(pa.array(there), values, pa.scalar(None, values.type))
 
     def sum_of_doubles(self, values: pa.Array) -> Numbers:
         """Sums of numbers as doubles, added in the order of rows, as Spark does in one partition."""

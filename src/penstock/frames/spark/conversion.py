@@ -35,14 +35,14 @@ def to_spark(spark: SparkOnDemand, table: pa.Table, schema: StructType | None = 
     return SparkFrame.of(spark, make, known.names, Size.exactly(table.num_rows))
 
 
-def on_driver(spark: SparkOnDemand, table: pa.Table, schema: StructType) -> Frame:
-    """Rows that are on the driver, of these types for Spark."""
+def on_driver(spark: SparkOnDemand, table: pa.Table, schema: StructType, *, settled: bool = False) -> Frame:
+    """Rows that are on the driver, of these types for Spark; ``settled`` as in ``ArrowFrame``."""
     from penstock.frames.arrow.frame import ArrowFrame
 
     loose = StructType([StructField(f.name, nullable(f.dataType)) for f in schema.fields])
     if not survives(loose):
         return to_spark(spark, table, loose)
-    return ArrowFrame.of(spark, table.cast(to_arrow_schema(loose, timezone="UTC")))
+    return ArrowFrame.of(spark, table.cast(to_arrow_schema(loose, timezone="UTC")), settled=settled)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
