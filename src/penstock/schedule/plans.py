@@ -75,16 +75,19 @@ def _state(
     view, kept = world.views[key], world.states.get(key, ACTIVE)
     made = min(utc(view.created_at), now)  # in the future if the clock was set back since
     filled = world.nodes[key].version is not None
-    read = sorted(world.views_graph().ancestors([key]) & set(world.tables))
-    current = {name: newest.get(name) for name in read}
     began = [m for m in (begun, last.started_at if last is not None and last.started_at >= made else None) if m]
     return State(
         data_time=seen.started_at if filled and seen is not None and seen.started_at >= made else None,
         begun=max(began, default=None),
         not_before=None if kept.not_before is None else utc(kept.not_before),
         suspended=kept.suspended,
-        stuck=kept.failed_on is not None and dict(kept.failed_on) == current,
+        stuck=kept.failed_on is not None and dict(kept.failed_on) == _read_now(world, key, newest),
     )
+
+
+def _read_now(world: World, key: str, newest: Mapping[str, int | None]) -> dict[str, int | None]:
+    """The versions of all tables that a view reads, directly or not."""
+    return {name: newest.get(name) for name in world.views_graph().ancestors([key]) if name in world.tables}
 
 
 def _behind(world: World, newest: Mapping[str, int | None], waiting: Collection[str]) -> set[str]:

@@ -26,6 +26,7 @@ from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
 from penstock.engine.workplace import with_upstream
 from penstock.errors import PenstockError, RefreshError, without_values
+from penstock.graph.sets import Sets
 from penstock.observe.alerting import look
 from penstock.schedule.asleep import marks
 from penstock.schedule.due import Due, Why
@@ -316,12 +317,10 @@ class Scheduler:
 
 def independent(world: World, found: Iterable[Due]) -> list[tuple[Due, ...]]:
     """What is due, in parts that share no node: each is an epoch of its own. The most urgent part is first."""
-    parts: list[tuple[set[str], list[Due]]] = []
-    for one in found:
-        reached = set(with_upstream(world, together(world, [one.key])))
-        touching = [part for part in parts if part[0] & reached]
-        merged = (reached.union(*(part[0] for part in touching)), [d for part in touching for d in part[1]] + [one])
-        place = parts.index(touching[0]) if touching else len(parts)
-        parts = [part for part in parts if part not in touching]
-        parts.insert(place, merged)
-    return [tuple(members) for _, members in parts]
+    sets, due = Sets(), list(found)
+    for one in due:
+        sets.join(with_upstream(world, together(world, [one.key])))
+    parts: dict[str, list[Due]] = {}
+    for one in due:
+        parts.setdefault(sets.of(world.views[one.key].nodes[0]), []).append(one)
+    return [tuple(members) for members in parts.values()]
