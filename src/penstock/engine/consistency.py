@@ -14,6 +14,7 @@ from penstock.catalog import World
 from penstock.engine.report import ViewReport
 from penstock.engine.settings import value_of
 from penstock.graph.groups import FASTEST, Group, groups, policy_of, withheld
+from penstock.graph.shards import Shard, sharded
 from penstock.sql.names import key_of
 from penstock.sql.statements import NONE
 from penstock.vocabulary import Action, Reason, Status
@@ -52,6 +53,14 @@ def together(world: World, keys: Iterable[str]) -> set[str]:
 
 def _group_of(world: World) -> dict[str, tuple[str, ...]]:
     return {key: group.members for group in groups_of(world) for key in group.members}
+
+
+def shard_of(world: World, shard: Shard) -> set[str]:
+    """The views of one of several schedulers."""
+    whose = world.once(
+        f"shards {shard.of}", lambda world: sharded(world.views_graph(), world.views, groups_of(world), shard.of)
+    )
+    return {key for key, found in whose.items() if found == shard}
 
 
 def schedule_policy(world: World, group: Group) -> str:

@@ -24,13 +24,13 @@ from penstock.engine.engine import Engine
 from penstock.engine.readable import readable
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
-from penstock.engine.workplace import with_upstream
 from penstock.errors import PenstockError, RefreshError, without_values
-from penstock.graph.sets import Sets
+from penstock.graph.shards import Shard
 from penstock.observe.alerting import look
 from penstock.schedule.asleep import marks
 from penstock.schedule.due import Due, Why
 from penstock.schedule.naps import Nap, settled
+from penstock.schedule.parts import bundled, independent, took
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
 from penstock.storage.locations import is_store
@@ -104,10 +104,12 @@ class Scheduler:
         tell: Callable[[Finished], None] = lambda finished: None,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
         rest: Callable[[timedelta, Mapping[str, str]], None] = lambda idle, settings: None,
+        shard: Shard | None = None,
     ):
-        """``rest`` hears how long there was nothing to do, with the settings in force."""
+        """``rest`` hears how long there was nothing to do, with the settings in force. ``shard``: which views it looks
+        after, if not all."""
         self._catalog, self._engine = catalog, engine
-        self._tell, self._clock, self._rest = tell, clock, rest
+        self._tell, self._clock, self._rest, self._shard = tell, clock, rest, shard
         self._watch = Watch()
         self._wake, self._stopped, self._leaving = threading.Event(), threading.Event(), threading.Event()
         self._lock = threading.Lock()
@@ -203,12 +205,12 @@ class Scheduler:
         tick = Tick(wait=self._wait(found, now, world))
         room = number_of(world.settings, "max_concurrent_refreshes") - len(self._running())
         taken = self.busy()
-        for group in independent(world, [one for one in found.due if self._may_begin(one.key, now, taken, done)]):
+        wanted = [one for one in found.due if self._may_begin(one.key, now, taken, done)] if room > 0 else []
+        parts = [(part, frozenset(together(world, [one.key for one in part]))) for part in independent(world, wanted)]
+        free = [part for part, reached in parts if not reached & taken]  # the others are due still when that is done
+        last = self._seen.last if self._seen is not None else {}
+        for group in bundled(free, lambda key: took(last.get(key)))[: max(room, 0)]:
             reached = frozenset(together(world, [one.key for one in group]))
-            if room <= 0:
-                break
-            if reached & taken:  # it is due still when that is done
-                continue
             tick.begun.append(tuple(one.key for one in group))
             for one in group:
                 self._begun[one.key] = now
@@ -218,8 +220,6 @@ class Scheduler:
                 future = pool.submit(self._refresh, group, found.left_out)
                 self._busy[future] = reached
             future.add_done_callback(self._done)
-            taken |= reached
-            room -= 1
         if self._running():
             self._last_work = now
         else:
@@ -247,7 +247,7 @@ class Scheduler:
         versions = {key: readable(seen.world, key, version) for key, version in newest.items()}
         if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
             seen.versions = versions
-            seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now)
+            seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now, self._shard)
         self._seen = seen
         self._look_for_alerts(seen, now)
         assert seen.outlook is not None
@@ -313,14 +313,3 @@ class Scheduler:
             longest = _LONGEST_REST if reason is None else _SHORTER_RESTS.get(reason, _LONGEST_REST)
             until, held = now + min(_FIRST_REST * 2 ** min(tries, 6), longest), reason == Reason.HELD_BY_ANOTHER
             self._resting[one.key] = _Rest(until=until, tries=tries, held=held, versions=versions)
-
-
-def independent(world: World, found: Iterable[Due]) -> list[tuple[Due, ...]]:
-    """What is due, in parts that share no node: each is an epoch of its own. The most urgent part is first."""
-    sets, due = Sets(), list(found)
-    for one in due:
-        sets.join(with_upstream(world, together(world, [one.key])))
-    parts: dict[str, list[Due]] = {}
-    for one in due:
-        parts.setdefault(sets.of(world.views[one.key].nodes[0]), []).append(one)
-    return [tuple(members) for members in parts.values()]
