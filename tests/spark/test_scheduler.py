@@ -16,7 +16,7 @@ import pytest
 import penstock
 from oracle import assert_all_fresh, assert_fresh
 from penstock.catalog.leases import Leases
-from penstock.schedule import parts
+from penstock.schedule import parts, scheduler
 from penstock.schedule.scheduler import Finished, Scheduler
 from penstock.vocabulary import Fault, State
 
@@ -415,6 +415,7 @@ def test_small_views_share_an_epoch_where_many_are_due(
     for number in range(4):
         orders.sql(f"INSERT INTO t{number} VALUES ('{'no number' if number == 0 else 2}')")
     monkeypatch.setattr(parts, "MANY", 2)
+    monkeypatch.setattr(scheduler, "WORTH", 1_000_000)
     played.heard.clear()
     assert played.step() == [("v0", "v1", "v2", "v3")]
     (finished,) = played.heard

@@ -83,7 +83,7 @@ def test_small_parts_share_an_epoch_where_there_are_many() -> None:
     """The most urgent is first, what takes long is alone, and where there are few all are."""
     parts = [(Due(f"v{number}", Why.LAG, datetime.now(timezone.utc)),) for number in range(MANY + 4)]
     seconds = {"v0": 2.0, "v3": math.inf, "v5": 0.9}
-    found = bundled(parts, lambda key: seconds.get(key, 0.25))
+    found = bundled(parts, lambda key: seconds.get(key, 0.25), 1.0)
     assert [[one.key for one in part] for part in found[:4]] == [["v0"], ["v1", "v2", "v4"], ["v3"], ["v5"]]
     assert [len(part) for part in found[4:]] == [4, 4, 4, 2]
-    assert bundled(parts[:MANY], lambda key: 0.0) == parts[:MANY]
+    assert bundled(parts[:MANY], lambda key: 0.0, 1.0) == parts[:MANY]

@@ -19,8 +19,6 @@ Part = tuple[Due, ...]
 
 MANY = 16
 """Parts that are refreshed each on its own, however small they are."""
-_SMALL = 1.0
-"""Seconds that a view may have to wait for others which it has nothing to do with."""
 
 
 def independent(world: World, found: Iterable[Due]) -> list[Part]:
@@ -34,9 +32,9 @@ def independent(world: World, found: Iterable[Due]) -> list[Part]:
     return [tuple(members) for members in parts.values()]
 
 
-def bundled(parts: Sequence[Part], usual: Callable[[str], float]) -> list[Part]:
-    """Where there are many, small ones together, as long as they take no more than a second. The most urgent one stays
-    first. ``usual``: the seconds that a view takes.
+def bundled(parts: Sequence[Part], usual: Callable[[str], float], most: float) -> list[Part]:
+    """Where there are many, small ones together, as long as they take no more than so many seconds. The most urgent one
+    stays first. ``usual``: the seconds that a view takes.
     """
     if len(parts) <= MANY:
         return list(parts)
@@ -44,9 +42,9 @@ def bundled(parts: Sequence[Part], usual: Callable[[str], float]) -> list[Part]:
     small, taken = -1, math.inf
     for part in parts:
         seconds = sum(usual(one.key) for one in part)
-        if seconds > _SMALL:
+        if seconds > most:
             found.append(list(part))
-        elif taken + seconds > _SMALL:
+        elif taken + seconds > most:
             small, taken = len(found), seconds
             found.append(list(part))
         else:

@@ -30,7 +30,7 @@ from penstock.observe.alerting import look
 from penstock.schedule.asleep import marks
 from penstock.schedule.due import Due, Why
 from penstock.schedule.naps import Nap, settled
-from penstock.schedule.parts import bundled, independent, took
+from penstock.schedule.parts import Part, bundled, independent, took
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
 from penstock.storage.locations import is_store
@@ -38,6 +38,8 @@ from penstock.vocabulary import Action, Reason
 
 _log = logging.getLogger("penstock.schedule")
 
+WORTH = 3.0
+"""Small parts share an epoch, up to so many times what reading the catalog takes, which each of them would do."""
 _BETWEEN_ALERTS = timedelta(seconds=5)
 _FIRST_REST, _LONGEST_REST = timedelta(seconds=1), timedelta(minutes=1)
 _SHORTER_RESTS = {Reason.HELD_BY_ANOTHER: timedelta(seconds=5), Reason.UPSTREAM_FAILED: timedelta(seconds=10)}
@@ -74,6 +76,8 @@ class _Seen:
     last: Mapping[str, HistoryRecord]
     saw: Mapping[str, HistoryRecord]
     alerts: set[Episode]
+    seconds: float
+    """What reading that took."""
     versions: Mapping[str, int | None] = field(default_factory=dict)
     outlook: Outlook | None = None
 
@@ -208,8 +212,7 @@ class Scheduler:
         wanted = [one for one in found.due if self._may_begin(one.key, now, taken, done)] if room > 0 else []
         parts = [(part, frozenset(together(world, [one.key for one in part]))) for part in independent(world, wanted)]
         free = [part for part, reached in parts if not reached & taken]  # the others are due still when that is done
-        last = self._seen.last if self._seen is not None else {}
-        for group in bundled(free, lambda key: took(last.get(key)))[: max(room, 0)]:
+        for group in self._epochs(free)[: max(room, 0)]:
             reached = frozenset(together(world, [one.key for one in group]))
             tick.begun.append(tuple(one.key for one in group))
             for one in group:
@@ -217,7 +220,7 @@ class Scheduler:
             if done is not None:
                 done.update(one.key for one in group)
             with self._lock:
-                future = pool.submit(self._refresh, group, found.left_out)
+                future = pool.submit(self._refresh, group, found.left_out, world)
                 self._busy[future] = reached
             future.add_done_callback(self._done)
         if self._running():
@@ -225,6 +228,10 @@ class Scheduler:
         else:
             self._rest(now - self._last_work, world.settings)
         return tick
+
+    def _epochs(self, parts: list[Part]) -> list[Part]:
+        seen = self._seen
+        return parts if seen is None else bundled(parts, lambda key: took(seen.last.get(key)), WORTH * seen.seconds)
 
     def _may_begin(self, key: str, now: datetime, taken: Collection[str], done: set[str] | None) -> bool:
         resting = self._resting.get(key)
@@ -238,11 +245,11 @@ class Scheduler:
         beat = self._catalog.beat()
         seen = self._seen
         if seen is None or seen.beat != beat:
-            world, catalog = self._catalog.world(), self._catalog
-            seen = _Seen(
-                beat=beat, world=world, last=catalog.last_refreshes(),
-                saw=catalog.last_refreshes(that_saw_sources=True), alerts=catalog.open_alerts(),
-            )  # fmt: skip
+            began, catalog = time.perf_counter(), self._catalog
+            world, last, alerts = catalog.world(), catalog.last_refreshes(), catalog.open_alerts()
+            saw = catalog.last_refreshes(that_saw_sources=True)
+            taken = time.perf_counter() - began
+            seen = _Seen(beat=beat, world=world, last=last, saw=saw, alerts=alerts, seconds=taken)
         newest = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
         versions = {key: readable(seen.world, key, version) for key, version in newest.items()}
         if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
@@ -274,12 +281,12 @@ class Scheduler:
             self._busy.pop(future, None)
         self._wake.set()
 
-    def _refresh(self, group: tuple[Due, ...], left_out: Collection[str]) -> None:
+    def _refresh(self, group: Part, left_out: Collection[str], world: World) -> None:
         began = self._clock()
         error = None
         try:
             report: Report | Mapping[str, ViewReport] = self._engine().refresh(
-                [one.key for one in group], leave=left_out, due={one.key: one.why.value for one in group}
+                [one.key for one in group], leave=left_out, due={one.key: one.why.value for one in group}, seen=world
             )
         except RefreshError as problem:
             report = problem.report

@@ -20,6 +20,7 @@ from penstock.graph.sets import Sets
 from penstock.graph.shards import sharded
 from penstock.schedule.due import Due, Plan, State, due, next_moment
 from penstock.schedule.parts import Part, bundled
+from penstock.schedule.scheduler import WORTH
 
 START = datetime(2026, 1, 5, tzinfo=timezone.utc)
 _LEAST_LAG = timedelta(minutes=1)
@@ -65,6 +66,10 @@ class Played:
     in_vain: int = 0
     """Epochs that another scheduler had the leases of."""
     looks: int = 0
+    changed: int = 0
+    """Refreshes that had something to do: each is a row of the history."""
+    work: float = 0.0
+    """Seconds that the refreshes took, without the catalog."""
 
     @property
     def kept(self) -> float:
@@ -97,6 +102,8 @@ class Play:
         self._begun = dict(self._seen)
         self._taken: dict[str, tuple[datetime, _Desk]] = {}
         """Until when a view's lease is held, and by whom."""
+        self._took = dict.fromkeys(views, FURTHER_VIEW)
+        """Seconds of the last refresh of each view."""
         self._good = dict.fromkeys(views, 0.0)
         self._counted = dict.fromkeys(views, 0.0)
         whose = sharded(graph, views, found, way.schedulers) if way.shards else {}
@@ -141,7 +148,7 @@ class Play:
             next_one = min((moment for moment in moments if moment is not None), default=now)
             wait = min(max((next_one - now).total_seconds(), 0.01), _POLL)
             return begins + timedelta(seconds=wait), look
-        most_urgent = bundled(free, self._usual)[0] if self._way.bundles else free[0]
+        most_urgent = bundled(free, self._took.__getitem__, WORTH * look)[0] if self._way.bundles else free[0]
         chosen = [one.key for one in most_urgent]
         reached = self._reached(chosen)
         overhead = self._takes.epoch / self._way.catalogs
@@ -149,7 +156,8 @@ class Play:
             played.in_vain += 1
             desk.resting |= dict.fromkeys(chosen, begins + timedelta(seconds=overhead + _REST))
             return begins + timedelta(seconds=overhead), look + overhead
-        own, beside = self._work(reached, begins)
+        new = [key for key in reached if self._news(key, begins)]
+        own, beside = self._work(reached, new)
         seconds = overhead + own
         until = begins + timedelta(seconds=seconds)
         ends = until + timedelta(seconds=beside)
@@ -160,6 +168,8 @@ class Play:
             self._taken[key] = ends, desk
         played.epochs += 1
         played.refreshes += len(reached)
+        played.changed += len(new)
+        played.work += own + beside
         return until, look + seconds
 
     def _state(self, plan: Plan, now: datetime) -> State:
@@ -181,9 +191,6 @@ class Play:
             parts.setdefault(sets.of(one.key), []).append(one)
         return [tuple(members) for members in parts.values()]
 
-    def _usual(self, key: str) -> float:
-        return FURTHER_VIEW + self._made.views[key].more
-
     def _reached(self, keys: Iterable[str]) -> set[str]:
         """These views, what must advance together with them, and all that these read."""
         found = {member for key in keys for member in self._group[key]}
@@ -191,9 +198,12 @@ class Play:
 
     # -- what it takes, and what comes of it --------------------------------------------------------------------------
 
-    def _work(self, keys: Collection[str], now: datetime) -> tuple[float, float]:
+    def _work(self, keys: Collection[str], new: Collection[str]) -> tuple[float, float]:
         """Seconds of the scheduler's own, and beside it."""
-        new = [key for key in keys if self._news(key, now)]
+        self._took |= {
+            **dict.fromkeys(keys, NOTHING_TO_DO),
+            **{k: FURTHER_VIEW + self._made.views[k].more for k in new},
+        }
         own = (FIRST_VIEW - FURTHER_VIEW + FURTHER_VIEW * len(new) if new else 0.0) + NOTHING_TO_DO * len(keys)
         return own, sum(self._made.views[key].more for key in new)
 
