@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import Table, insert
 
 from penstock.bench.ten_thousand.made_up import MadeUp, MadeView
 from penstock.catalog import Catalog, NodeDetails
@@ -36,7 +36,7 @@ def fill(catalog: Catalog, made: MadeUp, where: str) -> None:
     own = [{"view": key, "position": 0, "node": key} for key in made.views]
     with catalog.transaction(writes=True) as connection:
         connection.execute(insert(t.epochs).values(id=1, started_at=at, published_at=at, run="made up"))
-        rows = {
+        rows: dict[Table, list[dict[str, Any]]] = {
             t.tables: tables, t.nodes: nodes, t.views: views, t.dependencies: inputs, t.view_nodes: own,
             t.frontiers: list(_frontiers(made)), t.history: [_refreshed(key, at) for key in made.views],
             t.node_versions: [{"epoch": 1, "node": key, "version": 0} for key in made.views],
@@ -75,7 +75,7 @@ def _view(key: str, view: MadeView, at: datetime) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _frontiers(made: MadeUp) -> Iterator[Mapping[str, Any]]:
+def _frontiers(made: MadeUp) -> Iterator[dict[str, Any]]:
     for key, view in made.views.items():
         for read in view.reads:
             yield {
@@ -88,7 +88,7 @@ def _frontiers(made: MadeUp) -> Iterator[Mapping[str, Any]]:
             }
 
 
-def _refreshed(key: str, at: datetime) -> Mapping[str, Any]:
+def _refreshed(key: str, at: datetime) -> dict[str, Any]:
     return {
         "epoch": 1, "view": key, "status": Status.SUCCEEDED, "action": Action.REINITIALIZE,
         "strategy": Strategy.OVERWRITE, "reason": Reason.INITIAL, "rows_inserted": 10_000, "rows_deleted": 0,

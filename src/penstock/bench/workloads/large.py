@@ -19,6 +19,7 @@ from penstock.bench.measure import FULL, PENSTOCK, Cell, Goal, at_most
 from penstock.bench.stage import same_rows
 from penstock.bench.workloads import cascade, operators
 from penstock.bench.workloads.workload import Workload
+from penstock.engine.report import Report
 from penstock.errors import InternalError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class _Backfill(Penstock):
 
     def refresh(self, views: Sequence[str]) -> None:
         made = [self.stage.database.create_view(view, self.stage.views[view]) for view in views]
-        self.report = {name: one for report in made if report is not None for name, one in report.items()}
+        self.report = Report([one for report in made if report is not None for one in report.values()], 0)
 
 
 def _create(stage: Stage, rows: int) -> list[_Table]:
