@@ -341,12 +341,19 @@ class Database(Looking):
 
         return forget
 
-    def run(self, *, background: bool = False, tell: Callable[[Finished], None] | None = None) -> Runner:
+    def run(
+        self,
+        *,
+        background: bool = False,
+        tell: Callable[[Finished], None] | None = None,
+        shard: str | None = None,
+    ) -> Runner:
         """Keep the views fresh that say when they refresh, until ``stop`` (or Ctrl-C).
 
         With ``background`` it returns at once and works in threads of its own. ``tell`` hears of every refresh.
+        ``shard="2/8"``: only the second of eight parts of the views; the other seven are for other processes.
         """
-        runner = self.runner(tell)
+        runner = self.runner(tell, shard=shard)
         if background:
             runner.start()
         else:
@@ -354,17 +361,24 @@ class Database(Looking):
         return runner
 
     def runner(
-        self, tell: Callable[[Finished], None] | None = None, *, lets_java_go: bool = False, sleeps: bool = False
+        self,
+        tell: Callable[[Finished], None] | None = None,
+        *,
+        lets_java_go: bool = False,
+        sleeps: bool = False,
+        shard: str | None = None,
     ) -> Runner:
         """What ``run`` runs, not begun yet; for who decides when it begins and ends.
 
         ``lets_java_go``: an embedded Spark stops after a while without work, and DataFrames of it are lost.
         ``sleeps``: it ends after a while without work, and its ``nap`` says when to begin again.
         """
+        from penstock.graph.shards import Shard
         from penstock.running import Runner
 
         self._at.check_open(to_change=True)
-        return Runner(self._at, tell, lets_java_go=lets_java_go, sleeps=sleeps)
+        own = None if shard is None else Shard.read(shard)
+        return Runner(self._at, tell, lets_java_go=lets_java_go, sleeps=sleeps, shard=own)
 
     def set(self, name: str, value: str) -> None:
         """Change a setting of the warehouse."""

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from penstock.catalog.connection import sqlite_file
+from penstock.graph.shards import Shard
 from penstock.schedule.naps import SIGNALS, Nap
 from penstock.schedule.scheduler import Finished, Scheduler
 
@@ -27,15 +28,17 @@ class Runner:
         *,
         lets_java_go: bool = False,
         sleeps: bool = False,
+        shard: Shard | None = None,
     ):
         """``lets_java_go``: after a while without work. Who holds DataFrames of the session would lose them.
-        ``sleeps``: it ends after a while without work, with a ``nap`` that says when to begin again."""
+        ``sleeps``: it ends after a while without work, with a ``nap`` that says when to begin again.
+        ``shard``: which views it looks after, if not all."""
         self._at, self._lets_java_go = at, lets_java_go
         file = sqlite_file(at.catalog.url) if sleeps and SIGNALS else None
         self._catalog = [] if file is None else [file, f"{file}-wal"]
         self.nap: Nap | None = None
         self._told_to_stop = False
-        self._scheduler = Scheduler(at.catalog, lambda: at.engine, tell=tell or _nobody, rest=self._rest)
+        self._scheduler = Scheduler(at.catalog, lambda: at.engine, tell=tell or _nobody, rest=self._rest, shard=shard)
         self._thread: threading.Thread | None = None
 
     def run(self, *, until_idle: bool = False) -> None:

@@ -16,6 +16,7 @@ import pytest
 import penstock
 from oracle import assert_all_fresh, assert_fresh
 from penstock.catalog.leases import Leases
+from penstock.schedule import parts, scheduler
 from penstock.schedule.scheduler import Finished, Scheduler
 from penstock.vocabulary import Fault, State
 
@@ -398,3 +399,47 @@ def wait_for(holds: Callable[[], bool], seconds: float = 60) -> None:
     while not holds():
         assert time.monotonic() < end, f"it does not come to hold in {seconds} s; threads: {threading.enumerate()}"
         time.sleep(0.05)
+
+
+def test_small_views_share_an_epoch_where_many_are_due(
+    orders: penstock.Database, played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fails is told of alone, and the others are published with the epoch."""
+    for number in range(4):
+        orders.sql(f"CREATE TABLE t{number} (k STRING)")
+        query = f"SELECT k, COUNT(*) AS n FROM t{number} GROUP BY k" if number else "SELECT CAST(k AS INT) AS n FROM t0"
+        orders.create_view(f"v{number}", query, refresh="ON COMMIT")
+        orders.sql(f"INSERT INTO t{number} VALUES ('1')")
+    assert played.step() == [("v0",), ("v1",)], "few go each on their own, two side by side"
+    assert played.step() == [("v2",), ("v3",)]
+    for number in range(4):
+        orders.sql(f"INSERT INTO t{number} VALUES ('{'no number' if number == 0 else 2}')")
+    monkeypatch.setattr(parts, "MANY", 2)
+    monkeypatch.setattr(scheduler, "WORTH", 1_000_000)
+    played.heard.clear()
+    assert played.step() == [("v0", "v1", "v2", "v3")]
+    (finished,) = played.heard
+    assert {report.name: str(report.status) for report in finished.reports} == {
+        "v0": "FAILED", "v1": "SUCCEEDED", "v2": "SUCCEEDED", "v3": "SUCCEEDED",
+    }  # fmt: skip
+    for view in ("v1", "v2", "v3"):
+        assert_fresh(orders, view, "INCREMENTAL")
+
+
+def test_each_shard_refreshes_its_own_views(orders: penstock.Database) -> None:
+    """What reads each other is in one shard; all together do what one scheduler would."""
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    orders.create_view("most", "SELECT MAX(total) AS most FROM totals", refresh="ON COMMIT")
+    for name in "abcd":
+        orders.create_view(name, "SELECT region FROM orders", refresh="ON COMMIT")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    done: list[set[str]] = []
+    for shard in ("1/2", "2/2"):
+        heard: list[Finished] = []
+        orders.runner(heard.append, shard=shard).run(until_idle=True)
+        done.append({one.key for finished in heard for one in finished.due})
+    assert done[0] | done[1] == {"totals", "most", *"abcd"}
+    assert not done[0] & done[1]
+    assert all(done)
+    assert {"totals", "most"} <= done[0] or {"totals", "most"} <= done[1]
+    assert_all_fresh(orders, action="INCREMENTAL")

@@ -1,15 +1,20 @@
-"""Diamonds, consistency groups, and what a failure keeps back."""
+"""Diamonds, consistency groups, what a failure keeps back, lags that follow from readers, and shards of schedulers."""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.bench.ten_thousand.made_up import made_up
 from penstock.graph import Dag
 from penstock.graph.groups import FASTEST, SLOWEST, Group, diamonds, due, groups, policy_of, withheld
+from penstock.graph.lags import TargetLag, effective_lags
+from penstock.graph.shards import sharded
 
 Reads = dict[str, list[str]]
 
@@ -142,3 +147,36 @@ def test_a_graph_of_a_thousand_views() -> None:
         reads |= {f"a{number}": ["t"], f"b{number}": ["t"], f"c{number}": ["t"]}
         reads[f"v{number}"] = [f"a{number}", f"b{number}", f"c{number}"]
     assert [len(members) for members in grouped(reads)] == [4] * 250
+
+
+@given(small_graphs(), st.data())
+def test_a_lag_of_downstream_is_the_least_of_all_readers(reads: Reads, data: st.DataObject) -> None:
+    """Against asking every reader of every view."""
+    lengths = st.sampled_from([None, *(timedelta(minutes=n) for n in (1, 5, 60))])
+    lags = {key: TargetLag(data.draw(lengths)) for key in reads if data.draw(st.booleans())}
+    graph, least = Dag(reads), timedelta(seconds=7)
+    for key, found in effective_lags(lags, graph, least).items():
+        said = [own.length for r in graph.descendants([key]) if (own := lags.get(r)) is not None and own.length]
+        assert found.length == (lags[key].length or min(said, default=least))
+        assert found.said_by is None or lags[found.said_by].length == found.length
+
+
+@given(small_graphs(), st.integers(1, 5))
+def test_every_view_is_in_one_shard_and_a_group_in_the_same(reads: Reads, count: int) -> None:
+    graph = Dag(reads)
+    found = sharded(graph, reads, groups(graph, reads), count)
+    assert found.keys() == reads.keys()
+    assert all(shard.of == count and 1 <= shard.number <= count for shard in found.values())
+    assert all(len({found[key] for key in group.members}) == 1 for group in groups(graph, reads))
+
+
+def test_shards_of_ten_thousand_views() -> None:
+    """They are about as large as each other, and few views are refreshed for a reader that is another's."""
+    made = made_up(10_000, 1_000)
+    graph = made.graph()
+    found = sharded(graph, made.views, groups(graph, made.views), 8)
+    sizes = Counter(shard.number for shard in found.values())
+    assert len(sizes) == 8
+    assert max(sizes.values()) < 2 * min(sizes.values())
+    cut = sum(read in found and found[read] != found[key] for key, view in made.views.items() for read in view.reads)
+    assert 0 < cut < 100

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from penstock.bench.measure import FULL, PENSTOCK, TITLES, Cell, Goal, Recorded, Result
 from penstock.errors import WarehouseError
-from penstock.vocabulary import Action
+from penstock.vocabulary import Action, Reason
 
 _SIGNS = {">=": "at least", "<=": "at most"}
 
@@ -127,7 +127,8 @@ def remarks(result: Result) -> list[str]:
     notes = list(dict.fromkeys(note for cell in result.cells for note in cell.notes))
     said += [f"{note}." for note in notes if not any(later != note and later.startswith(note) for later in notes)]
     for cell in result.cells:
-        full = [a for a in cell.actions if a.action not in (Action.INCREMENTAL, Action.NO_DATA)]
+        ordinary = (Action.INCREMENTAL, Action.NO_DATA)
+        full = [a for a in cell.actions if a.action not in ordinary and a.reason != Reason.INITIAL]
         if full:
             views = ", ".join(sorted({f"{a.view} ({a.action}, {a.reason})" for a in full}))
             said.append(f"{cell.case}: recomputed by Penstock itself: {views}.")

@@ -131,17 +131,21 @@ class Stage:
         warm_up: int = 1,
         kinds: Mapping[str, str] | None = None,
         check: bool = True,
+        repeat: int | None = None,
+        own: Penstock | None = None,
     ) -> list[Cell]:
         """Change the tables, then let every contender bring the views of every case up to date; several times.
 
         ``change`` is given the number of the round and says how many rows it touched. It is never timed, nor is what a
         contender needs to follow the change. Afterwards every view must equal its recomputation, unless a later
-        ``measure`` of the same views will ``check`` it.
+        ``measure`` of the same views will ``check`` it. ``repeat``: other than the command said. ``own``: what Penstock
+        does, if it is no refresh.
         """
-        runners = [Penstock(self), *self._chosen(contenders)]
+        runners = [own or Penstock(self), *self._chosen(contenders)]
+        repeat = repeat or self.bench.repeat
         sheets = {case: _Sheet() for case in cases}
         peaks = Peaks()
-        for turn in range(warm_up + self.bench.repeat):
+        for turn in range(warm_up + repeat):
             self.round += 1
             self.bench.say("changing the tables")
             changed = change(self.round)
@@ -150,9 +154,7 @@ class Stage:
             for case, views in cases.items():
                 for runner in rotated(runners, turn):
                     if runner.refuses(views) is None:
-                        self.bench.say(
-                            f"{case}: {TITLES[runner.name]}, run {turn + 1} of {warm_up + self.bench.repeat}"
-                        )
+                        self.bench.say(f"{case}: {TITLES[runner.name]}, run {turn + 1} of {warm_up + repeat}")
                         try:
                             sheets[case].time(runner, views, peaks, keep=turn >= warm_up)
                         except GaveUp as problem:
@@ -271,3 +273,18 @@ def differing_rows(one: DataFrame, other: DataFrame) -> int:
     """How many rows one has and the other has not, as multisets, both ways."""
     other = other.select(*[other[column].cast(kind) for column, kind in one.dtypes])
     return one.exceptAll(other).count() + other.exceptAll(one).count()
+
+
+def same_rows(one: DataFrame, other: DataFrame) -> bool:
+    """Whether both have the same rows as multisets, told by how many there are and by sums of two hashes of each.
+
+    For a hundred million rows, which cannot be compared with each other in the time that reading them takes.
+    """
+    other = other.select(*[other[column].cast(kind) for column, kind in one.dtypes])
+    return _digest(one) == _digest(other)
+
+
+def _digest(frame: DataFrame) -> tuple[object, ...]:
+    columns = ", ".join(f"`{column}`" for column in frame.columns)
+    hashes = (f"SUM(CAST({name}({columns}) AS DECIMAL(38, 0)))" for name in ("xxhash64", "hash"))
+    return tuple(frame.selectExpr("COUNT(*)", *hashes).first() or ())

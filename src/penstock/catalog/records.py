@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.models import PlainView, ReadModel
@@ -18,6 +18,8 @@ from penstock.sql.names import DEFAULT, OWN, QualifiedName, is_path, key_of
 from penstock.sql.statements import USUAL, Options, Watermark
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
+
+_T = TypeVar("_T")
 
 LATE = "_late"
 """Behind the name of a view: the rows that came too late for it."""
@@ -249,6 +251,7 @@ class World:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     published: Mapping[str, int] = field(default_factory=dict)
     """The versions of tables that the last transaction on each has published."""
+    _worked_out: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def views_graph(self) -> Dag:
         """Tables and views, as the user wrote them."""
@@ -257,6 +260,13 @@ class World:
     def nodes_graph(self) -> Dag:
         """Tables and nodes, as they are maintained."""
         return self._nodes_graph
+
+    def once(self, what: str, work_out: Callable[[World], _T]) -> _T:
+        """What follows from it, worked out when it is asked for the first time: it never changes."""
+        if what not in self._worked_out:
+            self._worked_out[what] = work_out(self)
+        found: _T = self._worked_out[what]
+        return found
 
     def owners(self, node: str) -> list[ViewRecord]:
         """The views that a node belongs to."""

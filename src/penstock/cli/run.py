@@ -47,6 +47,12 @@ the main one, which alone may answer it, goes on waiting."""
 def run(
     context: typer.Context,
     once: Annotated[bool, typer.Option("--once", help="Refresh what is due now, and leave.")] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard", metavar="N/M", help="Look after one of M parts of the views; run M of these processes."
+        ),
+    ] = None,
     json: JsonOption = False,
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
@@ -73,7 +79,7 @@ def run(
                 failed.append(finished)
             tell(finished)
 
-        runner = database.runner(told, lets_java_go=True, sleeps=display is None and not once)
+        runner = database.runner(told, lets_java_go=True, sleeps=display is None and not once, shard=shard)
         if not json and not woken:
             _greet(database, once)
         logs = written(os.environ.get(LEVEL, "warning"), as_json=json) if display is None else nullcontext()

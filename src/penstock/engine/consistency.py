@@ -14,6 +14,7 @@ from penstock.catalog import World
 from penstock.engine.report import ViewReport
 from penstock.engine.settings import value_of
 from penstock.graph.groups import FASTEST, Group, groups, policy_of, withheld
+from penstock.graph.shards import Shard, sharded
 from penstock.sql.names import key_of
 from penstock.sql.statements import NONE
 from penstock.vocabulary import Action, Reason, Status
@@ -28,6 +29,10 @@ def consistency(world: World, key: str) -> str:
 
 def groups_of(world: World) -> list[Group]:
     """Every view in one group; those with CONSISTENCY NONE stand alone, and IMMEDIATE ones move with their tables."""
+    return world.once("groups", _groups)
+
+
+def _groups(world: World) -> list[Group]:
     free = {key for key, view in world.views.items() if view.immediate or consistency(world, key) == NONE}
     return groups(world.views_graph(), set(world.views), free)
 
@@ -35,7 +40,7 @@ def groups_of(world: World) -> list[Group]:
 def together(world: World, keys: Iterable[str]) -> set[str]:
     """These views, all that they read, and what must advance together with one of those, with what it reads."""
     graph = world.views_graph()
-    group_of = {key: group.members for group in groups_of(world) for key in group.members}
+    group_of = world.once("group_of", _group_of)
     found: set[str] = set()
     pending = list(keys)
     while pending:
@@ -46,8 +51,20 @@ def together(world: World, keys: Iterable[str]) -> set[str]:
     return found
 
 
+def _group_of(world: World) -> dict[str, tuple[str, ...]]:
+    return {key: group.members for group in groups_of(world) for key in group.members}
+
+
+def shard_of(world: World, shard: Shard) -> set[str]:
+    """The views of one of several schedulers."""
+    whose = world.once(
+        f"shards {shard.of}", lambda world: sharded(world.views_graph(), world.views, groups_of(world), shard.of)
+    )
+    return {key for key, found in whose.items() if found == shard}
+
+
 def schedule_policy(world: World, group: Group) -> str:
-    said = {key: view.options.schedule for key, view in world.views.items() if view.options.schedule}
+    said = {key: policy for key in group.convergence if (policy := world.views[key].options.schedule)}
     return policy_of(group, said, value_of(world.settings, "schedule_policy"))
 
 
@@ -110,5 +127,5 @@ def _failed_for(world: World, key: str, reports: Iterable[ViewReport]) -> tuple[
     """The views that failed, as far as a view has to do with them: it reads them, or they are of one group."""
     failed = {key_of(r.name): r.name for r in reports if r.status == Status.FAILED}
     graph = world.views_graph()
-    near = set(graph.ancestors([key])).union(*(g.members for g in groups_of(world) if key in g.members))
+    near = graph.ancestors([key]).union(world.once("group_of", _group_of).get(key, ()))
     return tuple(name for found, name in failed.items() if found in near | graph.ancestors(near))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -89,19 +90,23 @@ class Engine:
         wait: timedelta = timedelta(0),
         leave: Collection[str] = (),
         due: Mapping[str, str] | None = None,
+        seen: World | None = None,
     ) -> Report:
         """Refresh these views (all without names) with everything upstream and their groups, in one epoch.
 
         ``full``: these views are recomputed; what comes with them is maintained. ``wait``: for how long another process
         that refreshes some of them is waited for; then those are skipped. ``leave``: views that are left as they are.
-        ``due``: why it is time for these views, for the history.
+        ``due``: why it is time for these views, for the history. ``seen``: the catalog as the caller has just read it,
+        which need not be read once more to know what to lease; what it says is checked under the leases.
         """
         wanted = None if names is None else list(names)
         until = time.monotonic() + wait.total_seconds()
+        looks = itertools.chain([] if seen is None else [seen], iter(self._work.catalog.world, None))
         while True:
             try:
                 report, world, read = attempts(
-                    lambda also: self._refreshed(wanted, full, replayed, until, also, leave, due), "the views"
+                    lambda also: self._refreshed(next(looks), wanted, full, replayed, until, also, leave, due),
+                    "the views",
                 )
                 break
             except _Held:
@@ -117,6 +122,7 @@ class Engine:
 
     def _refreshed(
         self,
+        world: World,
         names: list[str] | None,
         full: bool,
         replayed: Collection[str],
@@ -125,13 +131,13 @@ class Engine:
         leave: Collection[str],
         due: Mapping[str, str] | None,
     ) -> tuple[Report, World, dict[str, int | None]]:
-        """One attempt; gives what was done, the catalog of then, and the versions of the tables that were read.
+        """One attempt, from a first look at the catalog; gives what was done, the catalog of then, and the versions of
+        the tables that were read.
 
         ``Outdated`` if definitions changed between a first look and having the leases.
 
         ``_Held`` if another process has some of them and there is time to wait for it.
         """
-        world = self._work.catalog.world()
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         started = datetime.now(timezone.utc)
         scope = with_followers(world, together(world, keys))

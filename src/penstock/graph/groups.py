@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.graph.dag import Dag
+from penstock.graph.sets import Sets
 
 FASTEST, SLOWEST = "FASTEST", "SLOWEST"
 
@@ -96,25 +97,16 @@ def groups(graph: Dag, views: Collection[str], free: Collection[str] = ()) -> li
     group of others.
     """
     order = [name for name in graph.order() if name in views]
-    leader = {name: name for name in order}
-
-    def find(name: str) -> str:
-        while leader[name] != name:
-            leader[name] = leader[leader[name]]
-            name = leader[name]
-        return name
-
-    convergence = []
+    sets, convergence = Sets(), []
     for diamond in diamonds(graph, views):
         members = [name for name in diamond.members if name not in free]
         if diamond.convergence in free or len(members) < 2:
             continue
         convergence.append(diamond.convergence)
-        for name in members[1:]:
-            leader[find(name)] = find(members[0])
+        sets.join(members)
     together: dict[str, list[str]] = {}
     for name in order:
-        together.setdefault(find(name), []).append(name)
+        together.setdefault(sets.of(name), []).append(name)
     meeting = set(convergence)
     return [Group(tuple(m), tuple(name for name in m if name in meeting)) for m in together.values()]
 

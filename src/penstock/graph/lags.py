@@ -77,15 +77,23 @@ def effective_lags(lags: Mapping[str, TargetLag], graph: Dag, least: timedelta) 
     live 0:01:00 live
     alone 0:05:00 None
     """
+    said = _said_by_readers(lags, graph) if any(lag.downstream for lag in lags.values()) else {}
     found = {}
     for name, lag in lags.items():
         if lag.length is not None:
             found[name] = EffectiveLag(lag.length, name)
-            continue
-        said = [(own.length, reader) for reader, own in lags.items() if own.length and reader in _below(graph, name)]
-        found[name] = EffectiveLag(*min(said)) if said else EffectiveLag(least, None)
+        else:
+            found[name] = EffectiveLag(*said[name]) if name in said else EffectiveLag(least, None)
     return found
 
 
-def _below(graph: Dag, name: str) -> set[str]:
-    return set(graph.descendants([name]))
+def _said_by_readers(lags: Mapping[str, TargetLag], graph: Dag) -> dict[str, tuple[timedelta, str]]:
+    """The smallest lag among all who read a name, directly or not, and who says it; told from the last reader on."""
+    found: dict[str, tuple[timedelta, str]] = {}
+    for name in reversed(graph.order()):
+        readers = graph.readers(name)
+        said = [found[reader] for reader in readers if reader in found]
+        said += [(own, reader) for reader in readers if reader in lags and (own := lags[reader].length)]
+        if said:
+            found[name] = min(said)
+    return found

@@ -24,12 +24,13 @@ from penstock.engine.engine import Engine
 from penstock.engine.readable import readable
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.settings import length_of, number_of
-from penstock.engine.workplace import with_upstream
 from penstock.errors import PenstockError, RefreshError, without_values
+from penstock.graph.shards import Shard
 from penstock.observe.alerting import look
 from penstock.schedule.asleep import marks
 from penstock.schedule.due import Due, Why
 from penstock.schedule.naps import Nap, settled
+from penstock.schedule.parts import Part, bundled, independent, took
 from penstock.schedule.plans import Outlook, outlook
 from penstock.schedule.watching import Watch
 from penstock.storage.locations import is_store
@@ -37,6 +38,8 @@ from penstock.vocabulary import Action, Reason
 
 _log = logging.getLogger("penstock.schedule")
 
+WORTH = 3.0
+"""Small parts share an epoch, up to so many times what reading the catalog takes, which each of them would do."""
 _BETWEEN_ALERTS = timedelta(seconds=5)
 _FIRST_REST, _LONGEST_REST = timedelta(seconds=1), timedelta(minutes=1)
 _SHORTER_RESTS = {Reason.HELD_BY_ANOTHER: timedelta(seconds=5), Reason.UPSTREAM_FAILED: timedelta(seconds=10)}
@@ -73,6 +76,8 @@ class _Seen:
     last: Mapping[str, HistoryRecord]
     saw: Mapping[str, HistoryRecord]
     alerts: set[Episode]
+    seconds: float
+    """What reading that took."""
     versions: Mapping[str, int | None] = field(default_factory=dict)
     outlook: Outlook | None = None
 
@@ -103,10 +108,12 @@ class Scheduler:
         tell: Callable[[Finished], None] = lambda finished: None,
         clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc),
         rest: Callable[[timedelta, Mapping[str, str]], None] = lambda idle, settings: None,
+        shard: Shard | None = None,
     ):
-        """``rest`` hears how long there was nothing to do, with the settings in force."""
+        """``rest`` hears how long there was nothing to do, with the settings in force. ``shard``: which views it looks
+        after, if not all."""
         self._catalog, self._engine = catalog, engine
-        self._tell, self._clock, self._rest = tell, clock, rest
+        self._tell, self._clock, self._rest, self._shard = tell, clock, rest, shard
         self._watch = Watch()
         self._wake, self._stopped, self._leaving = threading.Event(), threading.Event(), threading.Event()
         self._lock = threading.Lock()
@@ -202,28 +209,29 @@ class Scheduler:
         tick = Tick(wait=self._wait(found, now, world))
         room = number_of(world.settings, "max_concurrent_refreshes") - len(self._running())
         taken = self.busy()
-        for group in independent(world, [one for one in found.due if self._may_begin(one.key, now, taken, done)]):
+        wanted = [one for one in found.due if self._may_begin(one.key, now, taken, done)] if room > 0 else []
+        parts = [(part, frozenset(together(world, [one.key for one in part]))) for part in independent(world, wanted)]
+        free = [part for part, reached in parts if not reached & taken]  # the others are due still when that is done
+        for group in self._epochs(free)[: max(room, 0)]:
             reached = frozenset(together(world, [one.key for one in group]))
-            if room <= 0:
-                break
-            if reached & taken:  # it is due still when that is done
-                continue
             tick.begun.append(tuple(one.key for one in group))
             for one in group:
                 self._begun[one.key] = now
             if done is not None:
                 done.update(one.key for one in group)
             with self._lock:
-                future = pool.submit(self._refresh, group, found.left_out)
+                future = pool.submit(self._refresh, group, found.left_out, world)
                 self._busy[future] = reached
             future.add_done_callback(self._done)
-            taken |= reached
-            room -= 1
         if self._running():
             self._last_work = now
         else:
             self._rest(now - self._last_work, world.settings)
         return tick
+
+    def _epochs(self, parts: list[Part]) -> list[Part]:
+        seen = self._seen
+        return parts if seen is None else bundled(parts, lambda key: took(seen.last.get(key)), WORTH * seen.seconds)
 
     def _may_begin(self, key: str, now: datetime, taken: Collection[str], done: set[str] | None) -> bool:
         resting = self._resting.get(key)
@@ -237,16 +245,16 @@ class Scheduler:
         beat = self._catalog.beat()
         seen = self._seen
         if seen is None or seen.beat != beat:
-            world, catalog = self._catalog.world(), self._catalog
-            seen = _Seen(
-                beat=beat, world=world, last=catalog.last_refreshes(),
-                saw=catalog.last_refreshes(that_saw_sources=True), alerts=catalog.open_alerts(),
-            )  # fmt: skip
+            began, catalog = time.perf_counter(), self._catalog
+            world, last, alerts = catalog.world(), catalog.last_refreshes(), catalog.open_alerts()
+            saw = catalog.last_refreshes(that_saw_sources=True)
+            taken = time.perf_counter() - began
+            seen = _Seen(beat=beat, world=world, last=last, saw=saw, alerts=alerts, seconds=taken)
         newest = self._watch.look({key: table.path for key, table in seen.world.tables.items()})
         versions = {key: readable(seen.world, key, version) for key, version in newest.items()}
         if seen is not self._seen or versions != seen.versions or seen.outlook is None or not seen.outlook.quiet(now):
             seen.versions = versions
-            seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now)
+            seen.outlook = outlook(seen.world, seen.last, seen.saw, versions, self._begun, now, self._shard)
         self._seen = seen
         self._look_for_alerts(seen, now)
         assert seen.outlook is not None
@@ -273,12 +281,12 @@ class Scheduler:
             self._busy.pop(future, None)
         self._wake.set()
 
-    def _refresh(self, group: tuple[Due, ...], left_out: Collection[str]) -> None:
+    def _refresh(self, group: Part, left_out: Collection[str], world: World) -> None:
         began = self._clock()
         error = None
         try:
             report: Report | Mapping[str, ViewReport] = self._engine().refresh(
-                [one.key for one in group], leave=left_out, due={one.key: one.why.value for one in group}
+                [one.key for one in group], leave=left_out, due={one.key: one.why.value for one in group}, seen=world
             )
         except RefreshError as problem:
             report = problem.report
@@ -312,16 +320,3 @@ class Scheduler:
             longest = _LONGEST_REST if reason is None else _SHORTER_RESTS.get(reason, _LONGEST_REST)
             until, held = now + min(_FIRST_REST * 2 ** min(tries, 6), longest), reason == Reason.HELD_BY_ANOTHER
             self._resting[one.key] = _Rest(until=until, tries=tries, held=held, versions=versions)
-
-
-def independent(world: World, found: Iterable[Due]) -> list[tuple[Due, ...]]:
-    """What is due, in parts that share no node: each is an epoch of its own. The most urgent part is first."""
-    parts: list[tuple[set[str], list[Due]]] = []
-    for one in found:
-        reached = set(with_upstream(world, together(world, [one.key])))
-        touching = [part for part in parts if part[0] & reached]
-        merged = (reached.union(*(part[0] for part in touching)), [d for part in touching for d in part[1]] + [one])
-        place = parts.index(touching[0]) if touching else len(parts)
-        parts = [part for part in parts if part not in touching]
-        parts.insert(place, merged)
-    return [tuple(members) for _, members in parts]

@@ -27,7 +27,8 @@ class Watch:
 
     def look(self, paths: Mapping[str, str]) -> dict[str, int | None]:
         """The newest version of each table; None where there is no log, or it cannot be told."""
-        self._known = {path: known for path, known in self._known.items() if path in set(paths.values())}
+        wanted = set(paths.values())
+        self._known = {path: known for path, known in self._known.items() if path in wanted}
         far = newest_versions(path for path in paths.values() if is_store(path))
         return {name: far[path] if path in far else self._version(path) for name, path in paths.items()}
 

@@ -7,6 +7,7 @@ from penstock.bench.workloads.crossover import CROSSOVER
 from penstock.bench.workloads.driver import DRIVER
 from penstock.bench.workloads.growth import GROWTH
 from penstock.bench.workloads.history import HISTORY
+from penstock.bench.workloads.large import LARGE
 from penstock.bench.workloads.layouts import LAYOUTS
 from penstock.bench.workloads.medallion import MEDALLION
 from penstock.bench.workloads.models import MODELS
@@ -20,8 +21,8 @@ from penstock.bench.workloads.writes import WRITES
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
-        APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION, BROKERAGE,
-        NEXMARK, MODELS, DRIVER, SHELL, WRITES,
+        APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LARGE, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION,
+        BROKERAGE, NEXMARK, MODELS, DRIVER, SHELL, WRITES,
     )
 }  # fmt: skip
 

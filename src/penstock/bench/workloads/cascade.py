@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from penstock.bench.stage import Bench, Stage
 
 TRADES = 5_000_000
-_COLUMNS = f"id BIGINT, {bars.TRADES}"
+COLUMNS = f"id BIGINT, {bars.TRADES}"
 _ROWS_PER_FILE = 500_000
 
 
-def _trades(first: int, last: int) -> str:
+def trades(first: int, last: int) -> str:
     """The trades with these numbers: 100 a second, two of them of each of 50 symbols."""
     files = max(2, (last - first) // _ROWS_PER_FILE)
     return (
@@ -39,7 +39,7 @@ Change = Callable[["Stage", int, int], int]
 def _append(stage: Stage, rows: int, number: int) -> int:
     batch = max(rows // 1_000, 1)
     first = rows + (number - 1) * batch
-    stage.sql(f"INSERT INTO trades {_trades(first, first + batch)}")
+    stage.sql(f"INSERT INTO trades {trades(first, first + batch)}")
     return batch
 
 
@@ -131,7 +131,7 @@ def _expr(text: str) -> Column:
 def create(stage: Stage, rows: int) -> tuple[int, Callable[[int], int]]:
     """The trades and their bars; gives the number of rows, and what appends and corrects some."""
     spelled = {view: bars.in_spark(view) for view in bars.VIEWS}
-    stage.create({"trades": (_COLUMNS, _trades(0, rows))}, bars.VIEWS, spelled)
+    stage.create({"trades": (COLUMNS, trades(0, rows))}, bars.VIEWS, spelled)
     return rows, lambda number: (_append if number % 2 else partial(_correct, 1.0))(stage, rows, number)
 
 
