@@ -84,6 +84,7 @@ class StoreFiles:
         self.root = root
         self.opened_as = store_of(root), options
         self._store = _opened(*self.opened_as)
+        self._beside = f"{store_of(root)}/"
         self._prefix = root.removeprefix(store_of(root)).strip("/")
 
     @classmethod
@@ -91,13 +92,16 @@ class StoreFiles:
         return cls(url, tuple(sorted(options_of(url).items())))
 
     def _key(self, name: str) -> str:
+        """A log may also name files of other tables, by their URLs."""
+        if name.startswith(self._beside):
+            return name[len(self._beside) :]
         return f"{self._prefix}/{name}" if self._prefix and name else self._prefix or name
 
     def _name(self, key: str) -> str:
         return key[len(self._prefix) + 1 :] if self._prefix else key
 
     def _url(self, name: str) -> str:
-        return f"{self.root}/{name}"
+        return name if name.startswith(self._beside) else f"{self.root}/{name}"
 
     def _info(self, meta: Any) -> FileInfo:
         return FileInfo(
