@@ -13,8 +13,8 @@ import pytest
 
 import penstock
 from oracle import assert_fresh
+from penstock.bench.store_server import BUCKET, Store, running_store
 from penstock.storage.delta_log import newest
-from stores import BUCKET, Store, running_store
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 import penstock
 from oracle import assert_fresh
+from penstock.bench.store_server import BUCKET, Store, running_store
 from penstock.storage.delta_log import Snapshot, newest
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import files_of
 from penstock.storage.log_writer import put, said
 from races import between
-from stores import BUCKET, Store, running_store
 
 
 @pytest.fixture(scope="module")

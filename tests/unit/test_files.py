@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
+from penstock.bench.store_server import BUCKET, Store, running_store
 from penstock.storage import locations, object_store
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import Files, files_of
 from penstock.storage.log_listing import newest_version
-from stores import BUCKET, Store, running_store
 
 
 @pytest.fixture(scope="module")

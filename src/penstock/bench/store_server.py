@@ -1,16 +1,21 @@
-"""An object store of the tests' own: an S3 server from a wheel (moto), on loopback, with an empty bucket in it.
+"""An object store of one's own: an S3 server from a wheel (moto), on loopback, with an empty bucket in it.
 
 The server notes every request. It does one conditional put at a time: moto looks whether there is an object, and later
-makes it, so that of two requests at once both may succeed; a real store decides in one step.
+makes it, so that of two requests at once both may succeed; a real store decides in one step. As a program, which
+``far_store`` runs, it is as far away as it is told, and its work is not that of the process that asks it.
 """
 
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 from urllib.request import Request, urlopen
@@ -18,7 +23,19 @@ from urllib.request import Request, urlopen
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from penstock.errors import WarehouseError
+
 BUCKET = "s3://bucket"
+
+
+def options_for(url: str) -> dict[str, str]:
+    """As ``storage_options``."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": "the-access-key",
+        "AWS_SECRET_ACCESS_KEY": "the-secret-key",
+        "AWS_REGION": "us-east-1",
+    }
 
 
 class _Quiet(WSGIRequestHandler):
@@ -39,13 +56,7 @@ class Store:
 
     @property
     def options(self) -> dict[str, str]:
-        """As ``storage_options``."""
-        return {
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": "the-access-key",
-            "AWS_SECRET_ACCESS_KEY": "the-secret-key",
-            "AWS_REGION": "us-east-1",
-        }
+        return options_for(self.url)
 
     @contextmanager
     def noted(self) -> Iterator[list[tuple[str, str]]]:
@@ -85,3 +96,51 @@ def running_store() -> Iterator[Store]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class FarStore:
+    """A store that runs in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]):
+        self._process = process
+        self.url = self._said()
+
+    def _said(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().strip()
+        if not line:
+            raise WarehouseError("the S3 server of the benchmark did not start. pip install 'penstock-spark[bench]'.")
+        return line
+
+    @property
+    def options(self) -> dict[str, str]:
+        return options_for(self.url)
+
+    def requests(self) -> int:
+        """How many there were so far."""
+        assert self._process.stdin is not None
+        print("?", file=self._process.stdin, flush=True)
+        return int(self._said())
+
+
+@contextmanager
+def far_store(seconds: float) -> Iterator[FarStore]:
+    """Each request takes so much longer than it would."""
+    command = [sys.executable, "-m", __name__, str(seconds)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield FarStore(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def _main() -> None:
+    """Says its URL, and for each line that it is given how many requests there were; ends with the lines."""
+    with running_store() as store:
+        store.delay = partial(time.sleep, float(sys.argv[1]))
+        print(store.url, flush=True)
+        for _ in sys.stdin:
+            print(len(store.requests), flush=True)
+
+
+if __name__ == "__main__":
+    _main()
