@@ -38,6 +38,13 @@ def options_for(url: str) -> dict[str, str]:
     }
 
 
+_REFUSAL = (
+    '<?xml version="1.0" encoding="UTF-8"?><Error><Code>InvalidAccessKeyId</Code><Message>The AWS Access Key Id you '
+    "provided does not exist in our records.</Message><AWSAccessKeyId>{}</AWSAccessKeyId></Error>"
+)
+"""S3 repeats what it was given."""
+
+
 class _Quiet(WSGIRequestHandler):
     def log(self, *_: Any) -> None:
         """Nothing."""
@@ -51,6 +58,8 @@ class Store:
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Method and path, in their order."""
     deaf: bool = False
+    refusing: str = ""
+    """With which status it answers all that it is asked, in as many words as S3 uses then."""
     delay: Callable[[], object] = bool
     """What is done before each answer."""
 
@@ -73,6 +82,9 @@ def running_store() -> Iterator[Store]:
     def answer(environ: dict[str, Any], start: Any) -> Any:
         store.requests.append((environ["REQUEST_METHOD"], unquote(environ["PATH_INFO"])))
         store.delay()
+        if store.refusing:
+            start(store.refusing, [("Content-Type", "application/xml")])
+            return [_REFUSAL.format(environ.get("HTTP_AUTHORIZATION", "")).encode()]
         if store.deaf:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         if environ.get("HTTP_IF_NONE_MATCH") == "*":
