@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 TESTS = Path(__file__).parent
 
@@ -35,13 +36,26 @@ class Nursery:
             env=environment,
         )  # fmt: skip
 
-    def let(self, do: str, warehouse: Path, *, die_at: int = 0, spark: str | None = None, more: str = "") -> Death:
+    def let(
+        self,
+        do: str,
+        warehouse: Path | str,
+        *,
+        die_at: int = 0,
+        spark: str | None = None,
+        more: str = "",
+        catalog: Path | None = None,
+    ) -> Death:
         """A process opens the warehouse as ``db`` and does something, until it comes to a point; 0 is none.
 
-        ``more``: what is done before, such as to another limit.
+        ``more``: what is done before, such as to another limit. ``catalog``: its file, if it is not in the warehouse.
         """
-        log = warehouse.parent / f"{warehouse.name}.points"
-        task = {"do": do, "warehouse": str(warehouse), "n": die_at, "log": str(log), "spark": spark, "more": more}
+        beside = catalog or Path(warehouse)
+        log, url = beside.parent / f"{beside.name}.points", None if catalog is None else f"sqlite:///{catalog}"
+        task = {
+            "do": do, "warehouse": str(warehouse), "n": die_at, "log": str(log), "spark": spark, "more": more,
+            "catalog": url,
+        }  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(task), file=self._process.stdin, flush=True)
@@ -60,7 +74,7 @@ class Nursery:
         self._process.communicate("")
 
 
-def _live(task: dict[str, str | int]) -> None:
+def _live(task: dict[str, Any]) -> None:
     import penstock
     from penstock import points
 
@@ -80,7 +94,7 @@ def _live(task: dict[str, str | int]) -> None:
 
         session = SparkSession.builder.remote(str(task["spark"])).getOrCreate()
     exec(str(task["more"]))
-    db = penstock.connect(str(task["warehouse"]), spark=session)
+    db = penstock.connect(str(task["warehouse"]), spark=session, catalog=task["catalog"])
     points.listener = listen
     try:
         said = repr(eval(str(task["do"]), {"db": db, "penstock": penstock}))

@@ -57,6 +57,8 @@ class Store:
     url: str = ""
     requests: list[tuple[str, str]] = field(default_factory=list)
     """Method and path, in their order."""
+    conditional: list[str] = field(default_factory=list)
+    """The paths of what was to be put only where nothing is."""
     deaf: bool = False
     refusing: str = ""
     """With which status it answers all that it is asked, in as many words as S3 uses then."""
@@ -88,6 +90,7 @@ def running_store() -> Iterator[Store]:
         if store.deaf:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         if environ.get("HTTP_IF_NONE_MATCH") == "*":
+            store.conditional.append(unquote(environ["PATH_INFO"]))
             with one_at_a_time:
                 return app(environ, start)
         return app(environ, start)
