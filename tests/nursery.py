@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -79,14 +80,15 @@ def _live(task: dict[str, Any]) -> None:
     from penstock import points
 
     log = os.open(str(task["log"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    seen = 0
+    seen, one_at_a_time = 0, threading.Lock()
 
     def listen(point: str) -> None:
         nonlocal seen
-        seen += 1
-        os.write(log, f"{point} ".encode())
-        if seen == task["n"]:
-            os.kill(os.getpid(), signal.SIGKILL)
+        with one_at_a_time:  # of several threads, none is to miss its number
+            seen += 1
+            os.write(log, f"{point} ".encode())
+            if seen == task["n"]:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     session = None
     if task["spark"]:

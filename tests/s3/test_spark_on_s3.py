@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake import DeltaTable
 
 import penstock
 from oracle import assert_fresh
@@ -108,31 +106,17 @@ def test_eight_writers_of_both_kinds_lose_nothing(far: penstock.Database) -> Non
     assert newest(far._catalog.world().tables["mixed"].path).version == 24
 
 
-def test_who_writes_a_table_of_others_overwrites_nobody(far: penstock.Database, store: Store) -> None:
-    """Spark commits to it by itself, and delta-rs does: what either says is done is there, once."""
+def test_sparks_own_commits_are_no_conditional_puts(far: penstock.Database, store: Store) -> None:
+    """Which is why none is made to tables of the warehouse. When this fails, Delta has learnt it."""
     place = f"{BUCKET}/outside"
-    write_deltalake(place, pa.table({"who": pa.array([], pa.int32()), "n": pa.array([], pa.int64())}))
+    far.spark.sql(f"CREATE TABLE delta.`{place}` (a INT) USING delta")
     far.register_table("outside", place)
-    far.sql("CREATE MATERIALIZED VIEW counted AS SELECT who, COUNT(*) AS n FROM outside GROUP BY who")
-
-    def write(who: int) -> list[tuple[int, int]]:
-        done = []
-        for number in range(4):
-            try:
-                if who % 2:
-                    rows = pa.table({"who": pa.array([who], pa.int32()), "n": pa.array([number], pa.int64())})
-                    write_deltalake(place, rows, mode="append")
-                else:
-                    far.sql(f"INSERT INTO outside SELECT {who}, id FROM range({number}, {number + 1})")
-            except (penstock.PenstockError, DeltaError):  # who was not first is told
-                continue
-            done.append((who, number))
-        return done
-
-    with ThreadPoolExecutor(8) as pool:
-        done = [one for some in pool.map(write, range(8)) for one in some]
-    found = DeltaTable(place).to_pyarrow_table().to_pylist()
-    assert Counter((row["who"], row["n"]) for row in found) == Counter(done)
-    assert {who % 2 for who, _ in done} == {0, 1}
-    far.refresh()
-    assert_fresh(far, "counted", "INCREMENTAL")
+    far.sql("INSERT INTO outside SELECT 1")
+    assert newest(place).version == 1
+    assert not [name for name in store.conditional if name.startswith("/bucket/outside/_delta_log")]
+    far.sql("CREATE TABLE inside (a INT)")
+    with store.noted() as asked:
+        far.sql("INSERT INTO inside SELECT 1 FROM range(1)")
+    commits = [name for how, name in asked if how == "PUT" and "/tables/inside" in name and name.endswith(".json")]
+    assert commits
+    assert set(commits) <= set(store.conditional)
