@@ -57,8 +57,8 @@ FUZZED := $(addprefix tests/spark/test_,random_views.py schedules.py reading.py 
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest $(FUZZED)
 
-test-soak: java install ## kill and stop processes at work for MINUTES=60 minutes, and see that nothing is lost or wrong
-	$(BIN)/python tests/soak/soak.py --minutes $(or $(MINUTES),10)
+test-soak: java install ## kill and stop processes at work for MINUTES=60 minutes, and see that nothing is lost or wrong (STORE=s3: in an S3 server)
+	$(BIN)/python tests/soak/soak.py --minutes $(or $(MINUTES),10) $(if $(STORE),--store)
 
 test-load: java install ## ask a server with fifty readers and five writers for MINUTES=5 minutes, and check each answer
 	$(BIN)/python tests/load/load.py --minutes $(or $(MINUTES),5)

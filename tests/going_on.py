@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 import penstock
 from by_delta_rs import Rows, shown, wanted
 from penstock.storage.delta_log import Snapshot, check_files
+from penstock.storage.files import files_of
 from penstock.vocabulary import Action, Reason, Status
 
 
@@ -31,14 +33,21 @@ def stock(db: penstock.Database) -> None:
     db.sql("UPDATE t SET x = 7 WHERE k = 2")
 
 
-def published(place: Path) -> dict[str, Rows]:
-    with penstock.connect(place) as db:
+def published(place: Path | str, catalog: str | None = None) -> dict[str, Rows]:
+    with penstock.connect(place, catalog=catalog) as db:
         return shown(db)
 
 
-def went_on(place: Path, before: dict[str, Rows], after: dict[str, Rows], *, refreshes: bool = True) -> None:
+def went_on(
+    place: Path | str,
+    before: dict[str, Rows],
+    after: dict[str, Rows],
+    *,
+    refreshes: bool = True,
+    catalog: str | None = None,
+) -> None:
     """After whatever happened: readers see one of two epochs, and all goes on from there, with nothing left over."""
-    with pytest.MonkeyPatch.context() as patch, penstock.connect(place) as db:
+    with pytest.MonkeyPatch.context() as patch, penstock.connect(place, catalog=catalog) as db:
         seen = shown(db)
         assert seen in (before, after), f"readers see neither the epoch before nor the one after: {seen}"
         history = db.history()
@@ -77,11 +86,12 @@ def orphans(db: penstock.Database) -> set[str]:
     """The tables and the data files under the warehouse that nobody needs."""
     world = db._catalog.world()
     places = {n.path for n in world.nodes.values()} | {table.path for table in world.tables.values()}
-    folders = [Path(db.path) / name for name in ("views", "nodes", "tables")]
-    found = {str(table) for folder in folders if folder.exists() for table in folder.iterdir()} - places
+    folders = [f"{db.path}/{name}" for name in ("views", "nodes", "tables")]
+    found = {f"{folder}/{table.name}" for folder in folders for table in files_of(folder).folders()} - places
     for node in world.nodes.values():
-        snapshot = Snapshot(node.path, node.version)
-        files = {str(Path(node.path) / file.path) for file in snapshot.files}
-        found |= {str(f) for f in Path(node.path).rglob("*.parquet") if "_delta_log" not in f.parts} - files
-        found |= {str(f) for end in ("draft", "tmp") for f in Path(node.path).rglob(f"*.{end}")}
+        needed = {unquote(file.path) for file in Snapshot(node.path, node.version).files}
+        names = {info.name for info in files_of(node.path).listing()}
+        data = {name for name in names if name.endswith(".parquet") and not name.startswith("_delta_log/")}
+        drafts = {name for name in names if name.endswith((".draft", ".tmp"))}
+        found |= {f"{node.path}/{name}" for name in (data - needed) | drafts}
     return found

@@ -12,9 +12,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 TESTS = Path(__file__).parent
 
@@ -35,13 +37,26 @@ class Nursery:
             env=environment,
         )  # fmt: skip
 
-    def let(self, do: str, warehouse: Path, *, die_at: int = 0, spark: str | None = None, more: str = "") -> Death:
+    def let(
+        self,
+        do: str,
+        warehouse: Path | str,
+        *,
+        die_at: int = 0,
+        spark: str | None = None,
+        more: str = "",
+        catalog: Path | None = None,
+    ) -> Death:
         """A process opens the warehouse as ``db`` and does something, until it comes to a point; 0 is none.
 
-        ``more``: what is done before, such as to another limit.
+        ``more``: what is done before, such as to another limit. ``catalog``: its file, if it is not in the warehouse.
         """
-        log = warehouse.parent / f"{warehouse.name}.points"
-        task = {"do": do, "warehouse": str(warehouse), "n": die_at, "log": str(log), "spark": spark, "more": more}
+        beside = catalog or Path(warehouse)
+        log, url = beside.parent / f"{beside.name}.points", None if catalog is None else f"sqlite:///{catalog}"
+        task = {
+            "do": do, "warehouse": str(warehouse), "n": die_at, "log": str(log), "spark": spark, "more": more,
+            "catalog": url,
+        }  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(task), file=self._process.stdin, flush=True)
@@ -60,19 +75,20 @@ class Nursery:
         self._process.communicate("")
 
 
-def _live(task: dict[str, str | int]) -> None:
+def _live(task: dict[str, Any]) -> None:
     import penstock
     from penstock import points
 
     log = os.open(str(task["log"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    seen = 0
+    seen, one_at_a_time = 0, threading.Lock()
 
     def listen(point: str) -> None:
         nonlocal seen
-        seen += 1
-        os.write(log, f"{point} ".encode())
-        if seen == task["n"]:
-            os.kill(os.getpid(), signal.SIGKILL)
+        with one_at_a_time:  # of several threads, none is to miss its number
+            seen += 1
+            os.write(log, f"{point} ".encode())
+            if seen == task["n"]:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     session = None
     if task["spark"]:
@@ -80,7 +96,7 @@ def _live(task: dict[str, str | int]) -> None:
 
         session = SparkSession.builder.remote(str(task["spark"])).getOrCreate()
     exec(str(task["more"]))
-    db = penstock.connect(str(task["warehouse"]), spark=session)
+    db = penstock.connect(str(task["warehouse"]), spark=session, catalog=task["catalog"])
     points.listener = listen
     try:
         said = repr(eval(str(task["do"]), {"db": db, "penstock": penstock}))

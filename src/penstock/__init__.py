@@ -22,6 +22,7 @@ from penstock.errors import (
     SourceError,
     SparkError,
     SqlError,
+    StoreError,
     WarehouseError,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "SourceError",
     "SparkError",
     "SqlError",
+    "StoreError",
     "WarehouseError",
     "connect",
 ]

@@ -80,8 +80,6 @@ class NotFoundError(PenstockError):
     @classmethod
     def of_path(cls, path: str) -> NotFoundError:
         """For a path where a name is needed."""
-        if "://" in path:
-            return cls(f"{path!r} is a remote place, and those are not supported yet: bring the table to a local disk.")
         return cls(
             f"{path!r} is a path, and tables are known by name. Register it first: "
             f"CREATE TABLE some_name LOCATION '{path}', or db.register_table('some_name', '{path}')."
@@ -110,6 +108,10 @@ class NotIncrementalError(DefinitionError):
 
 class WarehouseError(PenstockError):
     """A warehouse or catalog that cannot be opened, read or written."""
+
+
+class StoreError(WarehouseError, OSError):
+    """An object store that does not answer, or refuses what it is asked. Files of this machine have ``OSError``."""
 
 
 class SourceError(PenstockError):

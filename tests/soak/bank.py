@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,19 @@ from penstock.engine.relations import visible_columns
 from penstock.engine.snapshots import Reader
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.pinned import Pinned
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Where it is: paths or URLs; the catalog's, if it is not in the warehouse."""
+
+    warehouse: str
+    events: str
+    catalog: str | None = None
+
+    def opened(self) -> penstock.Database:
+        return penstock.connect(self.warehouse, catalog=self.catalog)
+
 
 ACCOUNTS, EACH, BRANCHES, REGIONS = 120, 1_000, 5, 4
 TOTAL = ACCOUNTS * EACH
@@ -84,11 +97,11 @@ VIEWS = {
 """What each view is, and when it refreshes. All of them are maintained on the driver, so that no JVM is needed."""
 
 
-def found_bank(db: penstock.Database, events: Path) -> None:
+def found_bank(db: penstock.Database, events: str) -> None:
     """Make the tables and the views; Spark is needed for the views, and for nothing later."""
     for name, columns in TABLES.items():
         db.sql(f"CREATE TABLE {name} ({columns})")
-    write_deltalake(str(events), EVENTS.empty_table())
+    write_deltalake(events, EVENTS.empty_table())
     db.register_table("events", events)
     accounts = [(number, number % BRANCHES, EACH) for number in range(ACCOUNTS)]
     owners = [(number, number % REGIONS) for number in range(ACCOUNTS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,9 +10,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
+
+from bank import Bank
 
 LEASE = 60.0
 """Seconds after which others take over from who has stopped."""
@@ -27,7 +30,6 @@ class Member:
     name: str
     role: str
     command: list[str]
-    warehouse: Path
     logs: Path
     writes: Path
     """What it writes to when it works."""
@@ -40,7 +42,7 @@ class Member:
     killed: bool = False
 
     def start(self) -> None:
-        nowhere = {"PATH": str(self.warehouse), "JAVA_HOME": str(self.warehouse / "none")}  # nobody needs Java
+        nowhere = {"PATH": str(self.logs), "JAVA_HOME": str(self.logs / "none")}  # nobody needs Java
         with (self.logs / f"{self.name}.out").open("ab") as out, (self.logs / f"{self.name}.err").open("ab") as err:
             self.process = subprocess.Popen(self.command, stdout=out, stderr=err, env={**os.environ, **nowhere})
         self.killed, self.started, self.began = False, time.monotonic(), time.time()
@@ -146,15 +148,16 @@ class Company:
                     self.faults.append(f"{member.name} ended with {code} when it was told to")
 
 
-def worker(role: str, number: int, warehouse: Path, journals: Path, logs: Path) -> Member:
+def worker(role: str, number: int, bank: Bank, journals: Path, logs: Path) -> Member:
     name = f"{role}{number}"
     script = str(Path(__file__).with_name("workers.py"))
     journal = journals / f"{name}.jsonl"
-    command = [sys.executable, script, role, str(number), str(warehouse), str(journal)]
-    return Member(name, role, command, warehouse, logs, journal)
+    command = [sys.executable, script, role, str(number), json.dumps(asdict(bank)), str(journal)]
+    return Member(name, role, command, logs, journal)
 
 
-def scheduler(number: int, warehouse: Path, logs: Path) -> Member:
-    command = [sys.executable, "-c", "from penstock.cli import run; run()", "run", "-w", str(warehouse), "--json"]
+def scheduler(number: int, bank: Bank, logs: Path) -> Member:
+    catalog = [] if bank.catalog is None else ["--catalog", bank.catalog]
+    run = [sys.executable, "-c", "from penstock.cli import run; run()", "run"]
     name = f"scheduler{number}"
-    return Member(name, "scheduler", command, warehouse, logs, logs / f"{name}.out")
+    return Member(name, "scheduler", [*run, "-w", bank.warehouse, *catalog, "--json"], logs, logs / f"{name}.out")

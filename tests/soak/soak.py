@@ -8,32 +8,37 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-from bank import VIEWS, found_bank
+from bank import VIEWS, Bank, found_bank
 from judge import Verdict, judge
 from processes import Company, Member, scheduler, worker
 from workers import WRITERS
 
 import penstock
+from penstock.bench.store_server import BUCKET, far_store
+from penstock.storage.log_listing import newest_version
 
 _TESTS = Path(__file__).parent.parent
 
 
 @dataclass
 class Soak:
-    """One run over a bank that was founded in a directory."""
+    """One run over a bank that was founded; journals and logs are in a directory."""
 
+    bank: Bank
     place: Path
     seconds: float
     random: Random
@@ -48,10 +53,6 @@ class Soak:
     targets: dict[str, float] = field(default_factory=dict)
 
     @property
-    def warehouse(self) -> Path:
-        return self.place / "warehouse"
-
-    @property
     def journals(self) -> Path:
         return self.place / "journals"
 
@@ -60,7 +61,7 @@ class Soak:
         for name in ("journals", "logs"):
             (self.place / name).mkdir(exist_ok=True)
         company = Company(list(self._members()), self.random, self.between, self.longest)
-        with penstock.connect(self.warehouse) as db:
+        with self.bank.opened() as db:
             company.start()
             try:
                 self._watch(db, company)
@@ -75,8 +76,8 @@ class Soak:
     def _members(self) -> Iterable[Member]:
         logs = self.place / "logs"
         for role, count in (("writer", WRITERS), ("recorder", 1), ("refresher", 1), ("reader", self.readers)):
-            yield from (worker(role, number, self.warehouse, self.journals, logs) for number in range(count))
-        yield from (scheduler(number, self.warehouse, logs) for number in range(self.schedulers))
+            yield from (worker(role, number, self.bank, self.journals, logs) for number in range(count))
+        yield from (scheduler(number, self.bank, logs) for number in range(self.schedulers))
 
     def _watch(self, db: penstock.Database, company: Company) -> None:
         began = told = looked = time.monotonic()
@@ -112,7 +113,7 @@ class Soak:
     def figures(self, db: penstock.Database) -> dict[str, Any]:
         """How much was done."""
         world, history = db._catalog.world(), db.history()
-        versions = {name: newest(table.path) for name, table in world.tables.items()}
+        versions = {name: newest_version(table.path) for name, table in world.tables.items()}
         done = Counter(f"{one.action} {one.reason}" for one in history if one.status == "SUCCEEDED")
         failed = Counter(f"{one.reason}: {(one.error or '')[:160]}" for one in history if one.status == "FAILED")
         return {
@@ -155,10 +156,6 @@ def _refused(journals: Path) -> Iterable[str]:
                 yield f"{path.stem.rstrip('0123456789')}: {told['error']}: {told['message'][:120]}"
 
 
-def newest(path: str) -> int:
-    return max(int(file.stem) for file in Path(path, "_delta_log").glob("*.json") if file.stem.isdigit())
-
-
 def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
@@ -172,24 +169,42 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(2**32))
     parser.add_argument("--place", type=Path)
     parser.add_argument("--calm", action="store_true", help="strike nobody: what lags are when nothing goes wrong")
+    parser.add_argument("--store", action="store_true", help="the bank lies in an S3 server, its catalog on PostgreSQL")
     parser.add_argument("--part", choices=("found", "judge"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.part is not None:
-        with penstock.connect(given.place / "warehouse") as db:
-            return {"found": _found, "judge": _judge_by_spark}[given.part](db, given.place)
+        bank = Bank(**json.loads((given.place / _BANK).read_text()))
+        with bank.opened() as db:
+            return {"found": _found, "judge": _judge_by_spark}[given.part](db, bank)
     place = given.place or Path(tempfile.mkdtemp(prefix="soak-"))
     place.mkdir(exist_ok=True)
     say(f"seed {given.seed}, in {place}")
-    if not (place / "warehouse").exists():
-        _with_spark("found", place)
-    soak = Soak(place, given.minutes * 60, Random(given.seed), between=None if given.calm else (4.0, 14.0))
-    say("all processes start")
-    company = soak.run()
-    return _told(soak, company)
+    with _in_store() if given.store else nullcontext(Bank(str(place / "warehouse"), str(place / "events"))) as bank:
+        if given.store or not (place / _BANK).exists():
+            (place / _BANK).write_text(json.dumps(asdict(bank)))
+            _with_spark("found", place)
+        soak = Soak(bank, place, given.minutes * 60, Random(given.seed), between=None if given.calm else (4.0, 14.0))
+        say("all processes start")
+        company = soak.run()
+        return _told(soak, company)
+
+
+_BANK = "bank.json"
+
+
+@contextmanager
+def _in_store() -> Iterator[Bank]:
+    """A store and a server for the catalog, as long as the run. All processes find the store in their environment."""
+    sys.path.insert(0, str(_TESTS))
+    from postgres import new_database, running_server
+
+    with far_store(0) as store, running_server() as server:
+        os.environ.update(store.options | {"AWS_ALLOW_HTTP": "true"})
+        yield Bank(f"{BUCKET}/warehouse", f"{BUCKET}/events", new_database(server))
 
 
 def _told(soak: Soak, company: Company) -> int:
-    with penstock.connect(soak.warehouse) as db:
+    with soak.bank.opened() as db:
         figures = soak.figures(db)
         db.refresh()
         verdict = judge(db, soak.journals)
@@ -211,12 +226,12 @@ def _with_spark(part: str, place: Path) -> int:
     return subprocess.run([sys.executable, __file__, "--part", part, "--place", str(place)], check=False).returncode
 
 
-def _found(db: penstock.Database, place: Path) -> int:
-    found_bank(db, place / "events")
+def _found(db: penstock.Database, bank: Bank) -> int:
+    found_bank(db, bank.events)
     return 0
 
 
-def _judge_by_spark(db: penstock.Database, place: Path) -> int:
+def _judge_by_spark(db: penstock.Database, bank: Bank) -> int:
     sys.path.insert(0, str(_TESTS))
     from oracle import assert_fresh
 

@@ -1,7 +1,8 @@
-"""What the processes of the soak test do, each until it is killed: ``workers.py ROLE NUMBER WAREHOUSE JOURNAL``."""
+"""What the processes of the soak test do, each until it is killed: ``workers.py ROLE NUMBER BANK JOURNAL``."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from random import SystemRandom
 from typing import Any
 
 import pyarrow as pa
-from bank import ACCOUNTS, EVENTS, REGIONS, VIEWS, Rows, by_query, digest, rows_of, wrong_sums
+from bank import ACCOUNTS, EVENTS, REGIONS, VIEWS, Bank, Rows, by_query, digest, rows_of, wrong_sums
 from deltalake import DeltaTable, write_deltalake
 from journal import BEGUN, DONE, REFUSED, Journal, read_journal, statements
 
@@ -73,11 +74,11 @@ class Transfers:
         return found
 
 
-def write(number: int, warehouse: Path, journal: Path) -> None:
+def write(number: int, bank: Bank, journal: Path) -> None:
     """Move money and owners, and enter and take back transfers, by statements that need no Spark."""
     told = Statements(journal)
     transfers = Transfers(told.told, number)
-    with penstock.connect(warehouse) as db:
+    with bank.opened() as db:
         while True:
             fate = random.random()
             if fate < 0.45:
@@ -117,11 +118,11 @@ def _enter(db: penstock.Database, told: Statements, transfers: Transfers) -> Non
         transfers.added(numbers)
 
 
-def record(number: int, warehouse: Path, journal: Path) -> None:
+def record(number: int, bank: Bank, journal: Path) -> None:
     """Write into a table that is not Penstock's, with delta-rs: appends, deletions, and files that are merged."""
     told = Statements(journal)
     transfers = Transfers(told.told, number)
-    place = str(warehouse.parent / "events")
+    place = bank.events
     while True:
         fate = random.random()
         if fate < 0.7:
@@ -140,10 +141,10 @@ def record(number: int, warehouse: Path, journal: Path) -> None:
         time.sleep(random.uniform(0.3, 2.5))
 
 
-def refresh(number: int, warehouse: Path, journal: Path) -> None:
+def refresh(number: int, bank: Bank, journal: Path) -> None:
     """What people do beside schedulers: refresh by hand, change when views refresh, name epochs, delete old files."""
     told = Statements(journal)
-    with penstock.connect(warehouse) as db:
+    with bank.opened() as db:
         while True:
             text, do = _by_hand(db)
             told.run(do, kind="by hand", text=text)
@@ -169,14 +170,14 @@ def _by_hand(db: penstock.Database) -> tuple[str, Callable[[], object]]:
     return text, do
 
 
-def read(number: int, warehouse: Path, journal: Path) -> None:
+def read(number: int, bank: Bank, journal: Path) -> None:
     """Read all views of one epoch, again and again; see that they add up, and that what was read before is the same."""
     seen: dict[int, tuple[float, dict[str, str]]] = {}
     for line in read_journal(journal):
         if "digests" in line:
             seen[line["epoch"]] = line["at"], line["digests"]
     told = Journal(journal)
-    with penstock.connect(warehouse) as db:
+    with bank.opened() as db:
         while True:
             _look(db, seen, told)
             if random.random() < 0.5:
@@ -229,4 +230,4 @@ ROLES = {"writer": write, "recorder": record, "refresher": refresh, "reader": re
 
 if __name__ == "__main__":
     role, given, where, book = sys.argv[1:]
-    ROLES[role](int(given), Path(where), Path(book))
+    ROLES[role](int(given), Bank(**json.loads(where)), Path(book))

@@ -4,25 +4,33 @@ written, read and refreshed on the driver.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from http_server import Server
 from pyspark.sql import SparkSession
 
 import penstock
+from forking import Writers, transfer
 from oracle import assert_fresh
+from penstock.bench.store_server import BUCKET, Store, running_store
 from penstock.storage.delta_log import Snapshot, newest
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import files_of
 from penstock.storage.log_writer import put, said
+from postgres import new_database
 from races import between
-from stores import BUCKET, Store, running_store
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +271,155 @@ def test_a_writer_that_comes_between_wins(far: penstock.Database) -> None:
         far.sql("UPDATE orders SET amount = 0 WHERE id >= 5")
     rows = far.read_here("SELECT id, amount FROM orders WHERE id >= 5").rows.rows().to_pylist()
     assert Counter(map(tuple, (row.values() for row in rows))) == Counter([(5, 0), (50, 0)])
+
+
+def test_another_engine_reads_and_what_was_is_read(far: penstock.Database, store: Store) -> None:
+    orders(far)
+    before = far.refresh().epoch
+    far.sql("INSERT INTO orders VALUES (10, 'r1', 100)")
+    epoch = far.refresh().epoch
+    assert before is not None
+    options = {**store.options, "AWS_ALLOW_HTTP": "true"}
+    seen = DeltaTable(path_of(far, "totals"), storage_options=options).to_pyarrow_table(columns=["region", "total"])
+    assert {row["region"]: row["total"] for row in seen.to_pylist()} == {"r0": 3, "r1": 105, "r2": 7}
+    for at, total in ((before, 5), (epoch, 105)):
+        moment = far.snapshot(at)
+        node = moment.moment.world.nodes["totals"]
+        rows = Snapshot(node.path, node.version).rows
+        assert rows == 3
+        found = far.read_here(f"SELECT region, total FROM totals AS OF EPOCH {at}")
+        assert found is None or {"c0": "r1", "c1": total} in found.rows.rows().to_pylist()
+
+
+def test_a_transaction_copies_only_what_it_wrote(far: penstock.Database, store: Store) -> None:
+    far.sql("CREATE TABLE parts (id INT, amount INT)")
+    for number in range(12):
+        far.sql(f"INSERT INTO parts VALUES ({number}, {number}), ({number + 100}, 1)")
+    far.sql("DELETE FROM parts WHERE id = 103")
+    path = path_of(far, "parts")
+    before = set(newest(path).state.adds)
+    with store.noted() as asked, far.transaction() as tx:
+        tx.sql("UPDATE parts SET amount = 1000 WHERE id IN (1, 5)")
+        tx.sql("DELETE FROM parts WHERE id = 102")
+        tx.sql("INSERT INTO parts VALUES (200, 2)")
+    copied = [
+        name for method, name in asked if method == "PUT" and "/tables/parts" in name and "_delta_log" not in name
+    ]
+    assert len(copied) == 2, "the updated rows and the new one; marks are in the log"
+    assert {name for name in newest(path).state.adds if name in before} == before, "as the table calls them"
+    rows = far.read_here("SELECT id, amount FROM parts WHERE id IN (1, 5, 102, 103, 200)").rows.rows().to_pylist()
+    assert Counter(tuple(row.values()) for row in rows) == Counter([(1, 1000), (5, 1000), (200, 2)])
+    assert DeltaTable(path).version() == newest(path).version
+    assert files_of(f"{far.path}/tx").listing() == []
+
+
+def test_two_processes_share_a_warehouse(
+    store: Store, spark: SparkSession, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its catalog is on PostgreSQL. Writers make transactions without Spark, and some of them die."""
+    place, catalog = f"{BUCKET}/{tmp_path.name}/shared", new_database(postgres)
+    with penstock.connect(place, spark, catalog) as db, closing(Writers()) as writers:
+        for name in "ab":
+            db.sql(f"CREATE TABLE {name} (id INT, amount INT)")
+            db.sql(f"INSERT INTO {name} VALUES (1, 100), (2, 50)")
+        db.sql("CREATE MATERIALIZED VIEW both_ab REFRESH IMMEDIATE AS SELECT * FROM a UNION ALL SELECT * FROM b")
+
+        def total() -> int:
+            rows = db.read_here("SELECT id, amount FROM both_ab").rows.rows().to_pylist()
+            return sum(row["c1"] for row in rows)
+
+        order = {"warehouse": place, "catalog": catalog}
+        for deadly in (7, 14, 20):
+            assert writers.run(**order, times=1, seed=deadly, die_at=deadly) == -9
+            transfer(db, 1)
+            assert total() == 300
+        writers.begin(**order, times=3, seed=1, writers=2)
+        for _ in range(5):
+            assert total() == 300
+        assert [writers.ended(), writers.ended()] == [0, 0]
+        assert total() == 300
+        assert_fresh(db, "both_ab", "INCREMENTAL")
+    with penstock.connect(place, spark, catalog) as again:
+        assert_fresh(again, "both_ab", "INCREMENTAL")
+
+
+def test_from_the_shell_and_over_http(far: penstock.Database, store: Store, tmp_path: Path) -> None:
+    """What opens the store is in the environment; nothing starts Java."""
+    orders(far)
+    place = {"PENSTOCK_WAREHOUSE": far.path, "PENSTOCK_CATALOG": far.catalog_url, "JAVA_HOME": str(tmp_path / "none")}
+
+    def shell(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from penstock.cli import run; run()", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **place})
+
+    assert shell("sql", "INSERT INTO orders VALUES (10, 'r1', 100)").returncode == 0
+    (told,) = json.loads(shell("status", "--json").stdout)
+    assert (told["name"], told["stale"]) == ("totals", True)
+    assert "INCREMENTAL" in shell("refresh").stdout
+    assert "105" in shell("sql", "SELECT region, total FROM totals").stdout
+    assert_fresh(far, "totals", "INCREMENTAL")
+    given = ("-w", f"shop={far.path}", "--catalog", f"shop={far.catalog_url}", "--state", tmp_path / "server.sqlite")
+    server = Server(*given)
+    try:
+        assert server.sql("UPDATE orders SET amount = 0 WHERE id = 10").status == 200
+        assert server.ask("POST", "/api/v1/refresh", {}).status == 200
+        rows = server.sql("SELECT region, total FROM totals", "query").json["result"]
+        assert {"region": "r1", "total": 5} in rows
+    finally:
+        server.stop()
+    nowhere = shell("--catalog", "", "sql", "SELECT 1")
+    assert nowhere.returncode == 1
+
+
+def test_a_store_that_refuses(
+    far: penstock.Database, store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says so in a sentence, which names no key, though S3 repeats what it was asked with; then all goes on."""
+    orders(far)
+    far.refresh()
+    said = []
+
+    def told(do: Callable[[], object]) -> None:
+        with pytest.raises(penstock.PenstockError) as problem:
+            do()
+        said.append(str(problem.value))
+
+    far.sql("INSERT INTO orders VALUES (10, 'r1', 100)")
+    store.refusing = "403 Forbidden"
+    try:
+        for clear in (False, True):
+            if clear:
+                FILES.clear()
+            told(far.refresh)
+            told(lambda: far.sql("INSERT INTO orders VALUES (11, 'r1', 100)"))
+            told(lambda: far.sql("CREATE TABLE another (id INT)"))
+            told(lambda: far.register_table("others", f"{BUCKET}/others"))
+            told(far.vacuum)
+            assert [view.name for view in far.status()] == ["totals"]
+        told(lambda: far.explain("totals"))
+        told(lambda: far.read_here("SELECT * FROM orders"))
+        said += [str(record.error) for record in far.history()]
+    finally:
+        store.refusing = ""
+    far.refresh()
+    assert_fresh(far, "totals", "INCREMENTAL")
+    for options, text in (
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "there is no answer from http://127.0.0.1:9"),
+        ({}, r"404 Not Found \(NoSuchBucket\)"),
+    ):
+        far.close()
+        with penstock.connect(
+            "s3://none/w", catalog=f"sqlite:///{tmp_path}/no.sqlite", storage_options=options
+        ) as none:
+            with pytest.raises(penstock.StoreError, match=text) as problem:
+                none.sql("CREATE TABLE t (id INT)")
+            said.append(str(problem.value))
+    assert "403 Forbidden (InvalidAccessKeyId)" in "".join(said)
+    assert "Put its files back" not in "".join(said), "they are there"
+    kept = b"".join(file.read_bytes() for file in tmp_path.glob("*.sqlite*"))
+    for secret in (store.options["AWS_ACCESS_KEY_ID"], store.options["AWS_SECRET_ACCESS_KEY"]):
+        assert secret not in "".join(said) + caplog.text
+        assert secret.encode() not in kept
 
 
 def test_secrets_stay_in_memory(

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
+from penstock.bench.store_server import BUCKET, Store, running_store
 from penstock.storage import locations, object_store
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import Files, files_of
 from penstock.storage.log_listing import newest_version
-from stores import BUCKET, Store, running_store
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +140,30 @@ def test_what_a_store_says_has_no_secrets(store: Store, monkeypatch: pytest.Monk
         files.read("a")
     assert "the-" not in str(told.value)
     assert len(str(told.value).splitlines()) == 1
+    assert "there is no answer from http://127.0.0.1:9. Check" in str(told.value)
+
+
+def test_what_a_store_refuses_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 repeats the key that it was asked with."""
+    files = files_of(f"{BUCKET}/refused")
+    monkeypatch.setattr(store, "refusing", "403 Forbidden")
+    for do in (lambda: files.read("a"), files.listing, lambda: put(files, "a", b"x"), lambda: files.delete(["a"])):
+        with pytest.raises(penstock.StoreError, match=r"403 Forbidden \(InvalidAccessKeyId\). Check .*AWS_") as told:
+            do()
+        assert "the-" not in str(told.value)
+    monkeypatch.undo()
+    with pytest.raises(penstock.StoreError, match=r"'s3://none/x' failed: it answers 404 Not Found \(NoSuchBucket\)"):
+        files_of("s3://none").write("x", lambda out: out.write(b"hello"))
+
+
+def test_a_file_beside_is_read_by_its_url(store: Store) -> None:
+    """As the log of a shallow clone names it."""
+    files_of(f"{BUCKET}/one").write("a b/x.bin", lambda out: out.write(b"hello"))
+    other, place = files_of(f"{BUCKET}/other"), f"{BUCKET}/one/a b/x.bin"
+    assert other.read(place) == other.open(place).read() == b"hello"
+    assert other.identity(place) == files_of(f"{BUCKET}/one").identity("a b/x.bin")
+    assert other.exists(place)
+    assert not other.exists("a b/x.bin")
 
 
 def test_a_place_or_an_option_that_cannot_be_is_told(store: Store, tmp_path: Path) -> None:

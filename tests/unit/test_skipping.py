@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from penstock.storage.delta_log import Snapshot
+from penstock.storage.delta_log import Snapshot, newest
+from penstock.storage.file_bounds import bounds_of
 from penstock.storage.skipping import files_near, rows_near, widest
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123_456, tzinfo=timezone.utc)
@@ -66,3 +67,35 @@ def test_rows_are_expected_where_the_keys_reach(table: Snapshot) -> None:
     assert rows_near(table, pa.table({"id": pa.array([99], pa.int64())}), ids) == 0
     assert rows_near(table, pa.table({"id": pa.array([1, None], pa.int64())}), ids) == 30, "NULL may be anywhere"
     assert rows_near(table, pa.table({"name": ["n1"]}), {"name": "name"}) == 30, "texts are not compared"
+
+
+@pytest.mark.parametrize("partitions", [[], ["whole"], ["day"], ["naive"]])
+def test_bounds_are_those_that_delta_rs_tells(tmp_path: Path, partitions: list[str]) -> None:
+    kinds = {
+        "tiny": pa.int8(), "whole": pa.int64(), "day": pa.date32(), "at": pa.timestamp("us", "UTC"),
+        "naive": pa.timestamp("us"), "x": pa.int32(),
+    }  # fmt: skip
+    for some in ([-3, 7], [5], [None, 9], [None]):
+        rows = [
+            {
+                "tiny": n, "whole": None if n is None else n * 10**15, "x": 1,
+                "day": None if n is None else date(1965, 1, 1) + timedelta(days=n),
+                "at": None if n is None else NOON - timedelta(days=40_000, milliseconds=n),
+                "naive": None if n is None else datetime(1969, 12, 31, 23, 59, 59, 999_000) + timedelta(hours=n),
+            }
+            for n in some
+        ]  # fmt: skip
+        table = pa.Table.from_pylist(rows, pa.schema(list(kinds.items())))
+        write_deltalake(str(tmp_path), table, mode="append", partition_by=partitions or None)
+    here, there = newest(str(tmp_path)), Snapshot(str(tmp_path))  # which delta-rs has opened
+    order = [file.path for file in here.files]
+    assert here.short is not None
+    for name in kinds:
+        mine, theirs = bounds_of(here, name), bounds_of(there, name)
+        assert mine is not None
+        assert theirs is not None
+        places = [there._numbers[path] for path in order]
+        for one, other in zip(mine, theirs, strict=True):
+            assert one.type == other.type
+            assert one.to_pylist() == other.take(pa.array(places, pa.int64())).to_pylist(), name
+    assert bounds_of(here, "none") is None

@@ -16,7 +16,7 @@ from penstock.vocabulary import Action, Reason, Strategy
 Item = TypeVar("Item")
 
 PENSTOCK, FULL, ALWAYS, MERGE, PIPELINES, DUCKDB = "penstock", "full", "always", "merge", "pipelines", "duckdb"
-SPARK, DELTA_SPARK, DELTA_RS, MANUAL = "spark", "delta-spark", "delta-rs", "manual"
+SPARK, DELTA_SPARK, DELTA_RS, MANUAL, DISK = "spark", "delta-spark", "delta-rs", "manual", "disk"
 TITLES = {
     PENSTOCK: "Penstock",
     FULL: "recomputation",
@@ -25,6 +25,7 @@ TITLES = {
     PIPELINES: "Declarative Pipelines",
     DUCKDB: "DuckDB",
     MANUAL: "REFRESH MANUAL",
+    DISK: "the local disk",
     SPARK: "a process with Spark",
     DELTA_SPARK: "delta-spark",
     DELTA_RS: "delta-rs",
@@ -82,6 +83,8 @@ class Cell:
     """What a plot draws as one line: the operator, or the shape."""
     notes: list[str] = field(default_factory=list)
     driven: list[Driven] = field(default_factory=list)
+    requests: dict[str, int] = field(default_factory=dict)
+    """By contender, how often it asked the object store in its last run, if there is one."""
 
     def median(self, contender: str) -> float | None:
         seconds = self.seconds.get(contender)

@@ -132,6 +132,9 @@ def remarks(result: Result) -> list[str]:
         if full:
             views = ", ".join(sorted({f"{a.view} ({a.action}, {a.reason})" for a in full}))
             said.append(f"{cell.case}: recomputed by Penstock itself: {views}.")
+        if cell.requests:
+            asked = ", ".join(f"{TITLES[name]} {count:,}" for name, count in cell.requests.items())
+            said.append(f"{cell.case}: requests to the store in the last run: {asked}.")
     return said
 
 

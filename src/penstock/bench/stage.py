@@ -24,6 +24,7 @@ from penstock.vocabulary import Action, Reason, Strategy
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from penstock.bench.store_server import FarStore
     from penstock.database import Database
     from penstock.engine.report import ViewReport
 
@@ -46,14 +47,18 @@ class Bench:
         return max(int(at_scale_one * self.scale), 1_000)
 
     @contextmanager
-    def stage(self) -> Iterator[Stage]:
-        """A fresh warehouse, removed afterwards."""
+    def stage(self, store: FarStore | None = None) -> Iterator[Stage]:
+        """A fresh warehouse, removed afterwards; in a store, if there is one."""
         from penstock.database import connect
 
         scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
+        place, given = str(scratch), {}
+        if store is not None:
+            place = f"s3://bucket/{scratch.name}"
+            given = {"catalog": f"sqlite:///{scratch}/catalog.sqlite", "storage_options": store.options}
         try:
-            with connect(scratch / "warehouse", spark=self.sparks.session) as database:
-                stage = Stage(bench=self, database=database, scratch=scratch)
+            with connect(f"{place}/warehouse", spark=self.sparks.session, **given) as database:
+                stage = Stage(bench=self, database=database, scratch=scratch, place=place, store=store)
                 try:
                     yield stage
                 finally:
@@ -68,6 +73,9 @@ class Stage:
     bench: Bench
     database: Database
     scratch: Path
+    place: str
+    """Where contenders have tables of their own: the same directory, or a store."""
+    store: FarStore | None = None
     views: dict[str, str] = field(default_factory=dict)
     """The queries by view, inputs before readers."""
     spelled: dict[str, str] = field(default_factory=dict)
@@ -170,6 +178,7 @@ class Stage:
                 case=case, rows=rows, changed=sheet.changed, views=len(cases[case]), seconds=sheet.seconds,
                 actions=sheet.recorded(), jobs=sheet.jobs, peaks=sheet.peaks, kind=(kinds or {}).get(case, ""),
                 notes=[f"{TITLES[r.name]}: {r.remark}" for r in runners if r.remark], driven=sheet.driven(),
+                requests=sheet.requests,
             )
             for case, sheet in sheets.items()
         ]  # fmt: skip
@@ -231,16 +240,21 @@ class _Sheet:
     jobs: int | None = None
     changed: int = 0
     maintained: list[ViewReport] = field(default_factory=list)
+    requests: dict[str, int] = field(default_factory=dict)
 
     def time(self, runner: Contender, views: Sequence[str], peaks: Peaks, *, keep: bool) -> None:
         gc.collect()
         peaks.reset()
+        store = runner.stage.store
+        asked = 0 if store is None else store.requests()
         started = time.perf_counter()
         runner.refresh(views)
         seconds = time.perf_counter() - started
         held = peaks.read()
         if not keep:
             return
+        if store is not None:
+            self.requests[runner.name] = store.requests() - asked
         self.seconds.setdefault(runner.name, []).append(seconds)
         most = self.peaks.setdefault(runner.name, {})
         for process, mark in held.items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import traceback
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.bench.workloads import Workload
 
 _LEFT = ("case", "refreshes", "target")
-_OTHERS = "full, always, merge, pipelines, duckdb"
+_OTHERS = "full, always, merge, pipelines, duckdb, disk"
 
 
 def bench(
@@ -49,7 +51,7 @@ def bench(
 ) -> None:
     """Measure refreshes against other ways to the same rows.
 
-    Those are recomputation, MERGE by hand, Declarative Pipelines and DuckDB.
+    Those are recomputation, MERGE by hand, Declarative Pipelines and DuckDB; of a store, the local disk.
     """
     from penstock.bench.workloads import WORKLOADS
 
@@ -106,21 +108,22 @@ def _measure(
 
     failed = []
     progress = Progress()
-    with sparks("pipelines" in against) as session:
-        bench = Bench(sparks=session, scale=scale, repeat=repeat, against=against, say=progress)
-        for workload in workloads:
-            out().print(f"\n{workload.name}: {workload.title}", style="bold")
-            if scale != 1:
-                say_hint(f"at scale {scale:g}")
-            try:
-                with progress.during("starting"):
-                    result = run(workload, bench)
-            except Exception as problem:  # hours of other measurements must not be lost with it
-                say_error(str(problem) if isinstance(problem, PenstockError) else traceback.format_exc())
-                failed.append(workload.name)
-                continue
-            _print(result)
-            say_hint(f"kept in {save(result, directory)}")
+    for in_store, some in groupby(workloads, attrgetter("in_store")):
+        with sparks("pipelines" in against and not in_store) as session:
+            bench = Bench(sparks=session, scale=scale, repeat=repeat, against=against, say=progress)
+            for workload in some:
+                out().print(f"\n{workload.name}: {workload.title}", style="bold")
+                if scale != 1:
+                    say_hint(f"at scale {scale:g}")
+                try:
+                    with progress.during("starting"):
+                        result = run(workload, bench)
+                except Exception as problem:  # hours of other measurements must not be lost with it
+                    say_error(str(problem) if isinstance(problem, PenstockError) else traceback.format_exc())
+                    failed.append(workload.name)
+                    continue
+                _print(result)
+                say_hint(f"kept in {save(result, directory)}")
     return failed
 
 

@@ -39,7 +39,7 @@ from penstock.engine.workplace import (
     view_reports,
     with_upstream,
 )
-from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError, WarehouseError
+from penstock.errors import ConflictError, LeaseLostError, PenstockError, RefreshError, StoreError, WarehouseError
 from penstock.sql.names import key_of
 from penstock.storage.branch import same_rows, undo
 from penstock.storage.delta_log import Snapshot, first_line, snapshot_of
@@ -317,10 +317,12 @@ def disk_errors(doing: str) -> Iterator[None]:
     """What could not be written is said, with what to do."""
     try:
         yield
+    except StoreError as problem:
+        raise WarehouseError(f"{doing} failed: {problem} Nothing was changed; try again.") from problem
     except OSError as problem:
         raise WarehouseError(
             f"{doing} failed: {first_line(problem)}. Nothing was changed; see that its disk has room and can be "
-            "written, or its store be reached, and try again."
+            "written, and try again."
         ) from problem
 
 

@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from penstock.catalog import World
 from penstock.engine.reading import Keys, Reading
 from penstock.engine.relations import known, shown_columns
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StoreError
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame
 from penstock.frames.settings import own
@@ -72,6 +72,8 @@ def read(text: str, moment: Callable[[Keys], Reading], spark: SparkOnDemand, own
         key = known(seen.world, name)
         snapshot = _newest(seen, key)
         plan = None if snapshot is None else build(tree, {key: _columns(seen.world, key, snapshot)})
+    except StoreError:  # which Spark would not reach either, and would try for minutes
+        raise
     except (PenstockError, Unsupported, SqlglotError):
         return None
     if plan is None or snapshot is None:

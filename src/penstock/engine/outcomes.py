@@ -15,7 +15,7 @@ from penstock.engine.report import ViewReport
 from penstock.engine.settings import number_of
 from penstock.engine.sources import Relation
 from penstock.sql.names import key_of
-from penstock.storage.log_listing import newest_version
+from penstock.storage.log_listing import newest_versions
 from penstock.vocabulary import Action, AlertKind, Fault, Reason, Status
 
 _NOT_FOLLOWED = {
@@ -73,9 +73,11 @@ def note_outcomes(
 def _failed_on(world: World, key: str, pinned: Mapping[str, int | None]) -> dict[str, int | None]:
     """The version that was read of each table that a view is made of. What came since may be what mends it."""
     tables = world.views_graph().ancestors([key]) & set(world.tables)
-    return {name: pinned[name] if name in pinned else newest_version(world.tables[name].path) for name in tables}
+    found = newest_versions(world.tables[name].path for name in tables if name not in pinned)
+    return {name: pinned[name] if name in pinned else found[world.tables[name].path] for name in tables}
 
 
 def versions_of(sources: Mapping[str, Relation]) -> dict[str, int | None]:
     """The versions of tables that were pinned; of one that could not be opened, what its log is named by."""
-    return {name: s.after.version if s.after is not None else newest_version(s.path) for name, s in sources.items()}
+    found = newest_versions(source.path for source in sources.values() if source.after is None)
+    return {name: found[s.path] if s.after is None else s.after.version for name, s in sources.items()}

@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 from penstock.engine.relations import known
 from penstock.engine.seen import Seen
 from penstock.engine.written_values import written_columns
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StoreError
 from penstock.frames import limits
 from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.frame import Frame, NotHere
@@ -69,6 +69,8 @@ def read_query(query: exp.Expr, seen: Seen) -> Answer:
             raise NotHere("a table that tells of Penstock itself")
         tables = {name: _snapshot(seen, key) for name, key in keys.items()}
         plan = build(parsed, {name: _columns(seen, keys[name], table) for name, table in tables.items()})
+    except StoreError:  # which Spark would not reach either, and would try for minutes
+        raise
     except (PenstockError, Unsupported, SqlglotError) as problem:
         raise NotHere(f"a query that only Spark reads ({_first_line(problem)})") from None
     named = tuple((f"c{i}", internal) for i, (_, internal) in enumerate(plan.outputs))

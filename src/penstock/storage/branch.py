@@ -1,14 +1,15 @@
 """A branch of a table: a table of its own with the rows of one version, which can be written and read as any other.
 
-It has the files of that version under the same names, as links, so that nothing is copied. What was done to it becomes
-the actions of one commit to the table that it is a branch of; new files go there as links, too.
+It has the files of that version under the same names, as links, so that nothing is copied. A store has no links: there
+its log names the files where they are, by their URLs, as that of a shallow clone does. What was done to it becomes the
+actions of one commit to the table that it is a branch of; new files go there as links, too, or as copies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from penstock.errors import NotSupportedError
 from penstock.storage.commits import actions_of
@@ -16,6 +17,7 @@ from penstock.storage.data_files import is_elsewhere
 from penstock.storage.deletion_vectors import stored_at, unique_id
 from penstock.storage.delta_log import Snapshot, snapshot_of
 from penstock.storage.files import files_of
+from penstock.storage.locations import store_of
 from penstock.storage.log_listing import LOG
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import put, removed, said
@@ -47,11 +49,15 @@ def check_can_branch(table: Snapshot, name: str) -> None:
 def make_branch(table: Snapshot, path: str) -> None:
     """Make a branch of a version in a new directory; nothing is left there if that fails."""
     files = files_of(path)
-    adds = [{"add": {**add, "dataChange": True}} for add in table.state.adds.values()]
+    own = (
+        table.state.adds.values() if files.local else [_from_outside(table.path, a) for a in table.state.adds.values()]
+    )
+    adds = [{"add": {**add, "dataChange": True}} for add in own]
     actions = [said("CLONE"), {"protocol": table.state.protocol}, {"metaData": table.state.metadata}, *adds]
     try:
         files.begin(LOG)
-        files.take(table.path, _files_of(table.state.adds.values()))
+        if files.local:
+            files.take(table.path, _files_of(own))
         put(path, 0, actions)
     except BaseException:
         with suppress(OSError):
@@ -68,9 +74,11 @@ def change_of(table: Snapshot, path: str) -> list[Action]:
     branch = snapshot_of(path)
     if branch.version == 0:
         return []
+    own = {f"{table.path}/{unquote(name)}": add for name, add in table.state.adds.items()}
     if branch.version == 1:
-        return [action for action in actions_of(path, 1) if "commitInfo" not in action]
-    before, after = _logical(table.state.adds), _logical(branch.state.adds)
+        return [_from_inside(own, action) for action in actions_of(path, 1) if "commitInfo" not in action]
+    now = [_from_inside(own, {"add": add})["add"] for add in branch.state.adds.values()]
+    before, after = _logical(table.state.adds), _logical({add["path"]: add for add in now})
     told: list[Action] = []
     if branch.state.protocol != table.state.protocol:
         told.append({"protocol": branch.state.protocol})
@@ -81,9 +89,31 @@ def change_of(table: Snapshot, path: str) -> list[Action]:
 
 
 def take_files(table: Snapshot, path: str, actions: Iterable[Action]) -> None:
-    """Have the files that some actions add in the table's directory too."""
+    """Have the new files that some actions add in the table's directory too."""
     named = [action[kind] for action in actions for kind in ("add", "cdc") if kind in action]
-    files_of(table.path).take(path, _files_of(named))
+    files_of(table.path).take(path, _files_of(named) - _files_of(table.state.adds.values()))
+
+
+def _from_outside(root: str, add: Action) -> Action:
+    """What the log of a table says of a file, as that of another table in the same store says it."""
+    store = store_of(root)
+    place = store + quote(root[len(store) :])
+    vector = add.get("deletionVector")
+    if vector is not None and vector["storageType"] == "u":
+        vector = {**vector, "storageType": "p", "pathOrInlineDv": f"{place}/{quote(str(stored_at(vector)))}"}
+    return {**add, "path": f"{place}/{add['path']}", **({} if vector is None else {"deletionVector": vector})}
+
+
+def _from_inside(own: Mapping[str, Action], action: Action) -> Action:
+    """The reverse: an action of a branch as the log of its table says it; ``own``: the table's files by their URLs."""
+    kind = next(iter(action))
+    told = action[kind]
+    add = own.get(unquote(told.get("path", "")))
+    if add is None:
+        return action
+    vector = told.get("deletionVector")
+    same = vector is not None and vector["storageType"] == "p"
+    return {kind: {**told, "path": add["path"], **({"deletionVector": add["deletionVector"]} if same else {})}}
 
 
 def undo(path: str, base: int, run: str, *, sealing: bool) -> int:

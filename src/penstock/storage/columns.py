@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -111,6 +112,9 @@ class Columns:
                 return self.constants(table.partition_texts[file])
             except UnknownLog as problem:
                 raise NotHere(str(problem)) from None
+        if table.short is not None:
+            with suppress(NotHere):  # delta-rs, which would open the table once more, knows more kinds of values
+                return self.constants(table.partition_texts[file])
         return {name: _or_null(table.partition_value(file, name)) for name in self._constants}
 
     def complete(self, rows: pa.Table, constants: Constants) -> pa.Table:

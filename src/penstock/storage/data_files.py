@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from penstock.storage.deletion_vectors import stored_at
 from penstock.storage.files import files_of
+from penstock.storage.locations import is_store, store_of
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -38,6 +39,15 @@ def files_exist(path: str, actions: Sequence[Mapping[str, Any]]) -> bool:
 def is_elsewhere(file: str) -> bool:
     """Whether a file of the log lies outside of its table, as those of a shallow clone do."""
     return file.startswith("/") or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", file) is not None
+
+
+def is_out_of_reach(root: str, file: str) -> bool:
+    """Whether that is so, and it cannot be read as the files of the table are: it is not in the same store.
+
+    >>> is_out_of_reach("s3://bucket/t", "s3://bucket/u/part-0.parquet"), is_out_of_reach("/data/t", "/data/u/part-0")
+    (False, True)
+    """
+    return is_elsewhere(file) and not (is_store(root) and file.startswith(f"{store_of(root)}/"))
 
 
 def _is_there(path: str, file: str) -> bool:

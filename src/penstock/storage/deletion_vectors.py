@@ -13,6 +13,7 @@ import zlib
 from array import array
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 import numpy as np
@@ -73,7 +74,7 @@ def file_name(file_id: UUID) -> str:
 
 
 def stored_at(descriptor: Descriptor) -> str | None:
-    """The file that holds a vector, relative to its table or as the log says it; None for one that is inline.
+    """The file that holds a vector, relative to its table or with all of its path; None for one that is inline.
 
     >>> stored_at({"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^"})
     'ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin'
@@ -85,7 +86,7 @@ def stored_at(descriptor: Descriptor) -> str | None:
         case "u":
             prefix, encoded = text[:-_ID_LENGTH], text[-_ID_LENGTH:]
             return (f"{prefix}/" if prefix else "") + file_name(UUID(bytes=_bytes(encoded)))
-    return text
+    return unquote(text)
 
 
 def hidden_by(descriptor: Descriptor, content: bytes = b"") -> BitMap64:

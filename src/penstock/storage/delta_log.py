@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 
 from penstock.errors import SourceError
 from penstock.frames import limits
-from penstock.storage.data_files import files_exist, is_elsewhere, name_of
+from penstock.storage.data_files import files_exist, is_elsewhere, is_out_of_reach, name_of
 from penstock.storage.deletion_vectors import Descriptor, from_arrow, hidden_by, stored_at, unique_id, words_for
 from penstock.storage.file_cache import FILES, Identity
 from penstock.storage.files import Files, files_of
@@ -117,7 +117,7 @@ class Snapshot:
         return opened(self.path, self.__dict__.get("version", self._asked) if is_store(self.path) else self._asked)
 
     @cached_property
-    def _short(self) -> TableState | None:
+    def short(self) -> TableState | None:
         """The actions of a log that is read here faster than by delta-rs; None for one that is long or far away.
 
         What delta-rs has opened already, it tells: a table may have been made again in the same place since.
@@ -140,8 +140,8 @@ class Snapshot:
     @cached_property
     def head(self) -> Head:
         """What the table is like: its id, its columns and properties, and what it asks of readers and writers."""
-        if self._short is not None:
-            return head_of_actions(self._short.metadata, self._short.protocol)
+        if self.short is not None:
+            return head_of_actions(self.short.metadata, self.short.protocol)
         return head_of_delta_rs(self._table)
 
     @property
@@ -197,15 +197,15 @@ class Snapshot:
     def bounds(self) -> pa.Table:
         """The ``files`` with the least and greatest values of their columns, as the log says: ``min.x``, ``max.x``."""
         found = pa.table(self._table.get_add_actions(flatten=True))
-        if self._short is None:
+        if self.short is None:
             return found
         places = {path: place for place, path in enumerate(found.column("path").to_pylist())}
         return found.take(pa.array([places[file.path] for file in self.files], pa.int64()))
 
     @cached_property
     def files(self) -> tuple[DataFile, ...]:
-        if self._short is not None:
-            return tuple(_file_of(add) for add in self._short.adds.values())
+        if self.short is not None:
+            return tuple(_file_of(add) for add in self.short.adds.values())
         columns = [self.bounds.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
         return tuple(
             DataFile(path, size, None if rows is None else rows - len(self.deleted.get(path, ())))
@@ -229,7 +229,8 @@ class Snapshot:
             return False
         if self.partition_columns and PARTITIONED not in self.configuration:
             return False  # only of our own tables we know that the folders say what the log says
-        if any(is_elsewhere(file.path) for file in self.files):
+        outside = is_elsewhere if self.partition_columns else partial(is_out_of_reach, self.path)
+        if any(outside(file.path) for file in self.files):
             return False
         if sum(map(words_for, self.deleted.values())) > limits.VECTOR_WORDS:
             return False
@@ -239,7 +240,8 @@ class Snapshot:
     def is_known(self) -> bool:
         """Whether what its files hold and its log says is all that a Delta reader goes by; see ``columns``."""
         features = self.head.reader_features
-        return features <= _PLAIN_FEATURES | {"columnMapping"} and not any(is_elsewhere(f.path) for f in self.files)
+        known = features <= _PLAIN_FEATURES | {"columnMapping"}
+        return known and not any(is_out_of_reach(self.path, file.path) for file in self.files)
 
     def partition_value(self, file: str, column: str) -> pa.Scalar:
         """The value of a partition column for a file."""
@@ -253,8 +255,8 @@ class Snapshot:
     @cached_property
     def partition_texts(self) -> dict[str, dict[str, str | None]]:
         """What the log says of each file's partition, word for word."""
-        if self._short is not None:
-            return partitions_among(self._short.adds)
+        if self.short is not None:
+            return partitions_among(self.short.adds)
         return read_partitions(files_of(self.path), self.version)
 
     @cached_property
@@ -274,7 +276,7 @@ class Snapshot:
             return {}
         files = files_of(self.path)
         try:
-            short = self._short
+            short = self.short
             told = read_vectors(files, self.version) if short is None else vectors_among(short.adds)
             return _read_vectors(files, told)
         except UnknownLog:
@@ -307,7 +309,8 @@ class Snapshot:
 
     def uri(self, file: str) -> str:
         """Where a file of the table lies, in a form that Spark takes, which reads it as a pattern."""
-        return re.sub(r"([\[\]{}*?\\])", r"\\\1", f"{self.path.rstrip('/')}/{unquote(file)}")
+        place = unquote(file) if is_elsewhere(file) else f"{self.path.rstrip('/')}/{unquote(file)}"
+        return re.sub(r"([\[\]{}*?\\])", r"\\\1", place)
 
 
 def _read_vectors(files: Files, descriptors: dict[str, Descriptor]) -> dict[str, BitMap64]:
@@ -322,7 +325,7 @@ def _read_vectors(files: Files, descriptors: dict[str, Descriptor]) -> dict[str,
         file = stored_at(descriptor)
         if file is None:
             return hidden_by(descriptor)
-        if descriptor["storageType"] == "p":
+        if is_out_of_reach(files.root, file):
             raise UnknownLog(f"a deletion vector lies outside of {files.root!r}")
         key = (*files.identity(file), unique_id(descriptor))
         size = int(descriptor["sizeInBytes"])

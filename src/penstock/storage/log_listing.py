@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+from penstock.errors import StoreError
 from penstock.storage.file_cache import FILES, Identity
 from penstock.storage.files import FileInfo, Files, files_of
 from penstock.storage.locations import is_store
@@ -34,17 +35,26 @@ def newest_version(path: str) -> int | None:
     try:
         files = files_of(path)
         names: Iterable[str] = files.names(LOG) if files.local else log_files(files)
+    except StoreError:
+        raise
     except (OSError, ValueError):
         return None
     return max((version for version in map(_version, names) if version is not None), default=None)
 
 
 def newest_versions(paths: Iterable[str]) -> dict[str, int | None]:
-    """The same of several tables; stores are asked for all of theirs at once."""
+    """The same of several tables; stores are asked for all of theirs at once. One that does not answer tells none."""
+
+    def newest(path: str) -> int | None:
+        try:
+            return newest_version(path)
+        except StoreError:
+            return None
+
     paths = list(dict.fromkeys(paths))
     far = [path for path in paths if is_store(path)]
-    found = dict(zip(far, files_of(far[0]).each(newest_version, far), strict=True)) if far else {}
-    return {path: found[path] if path in found else newest_version(path) for path in paths}
+    found = dict(zip(far, files_of(far[0]).each(newest, far), strict=True)) if far else {}
+    return {path: found[path] if path in found else newest(path) for path in paths}
 
 
 def bytes_to_read(path: str, version: int) -> int | None:

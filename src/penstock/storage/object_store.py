@@ -7,6 +7,7 @@ loses commits, and is found out before the first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,10 +22,10 @@ import obstore
 import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError
 
-from penstock.errors import NotSupportedError, WarehouseError
+from penstock.errors import NotSupportedError, StoreError, WarehouseError
 from penstock.storage.file_cache import FILES, Identity
 from penstock.storage.files import FileInfo, Held
-from penstock.storage.locations import options_of, store_of
+from penstock.storage.locations import STORES, options_of, store_of
 
 _Thing = TypeVar("_Thing")
 _Found = TypeVar("_Found")
@@ -44,12 +45,33 @@ def _told(doing: str, url: str) -> Iterator[None]:
         yield
     except AlreadyExistsError:
         raise FileExistsError(EEXIST, "there is a file already", url) from None
-    except FileNotFoundError:
+    except FileNotFoundError as problem:
+        if _NO_STORE.search(str(problem)):
+            raise _failed(doing, url, problem) from None
         raise FileNotFoundError(ENOENT, "no such file", url) from None
     except NotImplementedError:
         raise _unconditional(f"{doing} {url!r}") from None
     except (BaseError, OSError) as problem:
-        raise OSError(f"{doing} {url!r}: {_first_line(problem)}") from None
+        raise _failed(doing, url, problem) from None
+
+
+_NO_STORE = re.compile("NoSuchBucket")
+_ANSWER = re.compile(r"status code: (\d{3}[A-Za-z ]*)(?:.*?<Code>(\w+)</Code>)?", re.DOTALL)
+_SILENT = re.compile(r"(?:performing|request:?) \w+ (\w+://[^/\s]+)\S* in .*error sending request", re.DOTALL)
+
+
+def _failed(doing: str, url: str, problem: BaseException) -> StoreError:
+    """What a store answers may repeat what it was asked with; of that only the status and its code are told."""
+    text, prefix = str(problem), STORES[url.partition("://")[0]].upper()
+    answer, silent = _ANSWER.search(text), _SILENT.search(text)
+    if answer:
+        said = f"it answers {answer[1].strip()}" + (f" ({answer[2]})" if answer[2] else "")
+    else:
+        said = f"there is no answer from {silent[1]}" if silent else _first_line(problem)
+    return StoreError(
+        f"{doing} {url!r} failed: {said}. Check the name of the store, and what opens it: storage_options, or "
+        f"{prefix}.. in the environment."
+    )
 
 
 def _first_line(problem: BaseException) -> str:
@@ -84,6 +106,7 @@ class StoreFiles:
         self.root = root
         self.opened_as = store_of(root), options
         self._store = _opened(*self.opened_as)
+        self._beside = f"{store_of(root)}/"
         self._prefix = root.removeprefix(store_of(root)).strip("/")
 
     @classmethod
@@ -91,13 +114,16 @@ class StoreFiles:
         return cls(url, tuple(sorted(options_of(url).items())))
 
     def _key(self, name: str) -> str:
+        """A log may also name files of other tables, by their URLs."""
+        if name.startswith(self._beside):
+            return name[len(self._beside) :]
         return f"{self._prefix}/{name}" if self._prefix and name else self._prefix or name
 
     def _name(self, key: str) -> str:
         return key[len(self._prefix) + 1 :] if self._prefix else key
 
     def _url(self, name: str) -> str:
-        return f"{self.root}/{name}"
+        return name if name.startswith(self._beside) else f"{self.root}/{name}"
 
     def _info(self, meta: Any) -> FileInfo:
         return FileInfo(

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from penstock.frames import limits
 from penstock.storage.delta_log import DataFile, Snapshot
-from penstock.storage.reader import columns_by_name
+from penstock.storage.file_bounds import bounds_of
 
 _TIME_UNIT = 1_000
 """Microseconds: Delta writes times with milliseconds, and may have cut off the rest."""
@@ -65,17 +65,12 @@ _Bounds = tuple[pa.ChunkedArray, pa.ChunkedArray, pa.Scalar, pa.Scalar]
 
 def _bounded(snapshot: Snapshot, keys: pa.Table, columns: Mapping[str, str]) -> Iterator[_Bounds]:
     """For each column that can be bounded: the least and greatest value of each file, and of the keys, as numbers."""
-    bounds = snapshot.bounds
-    stored = columns_by_name(snapshot) if "delta.columnMapping.mode" in snapshot.configuration else {}
     for name, key in columns.items():
-        low_name = high_name = f"partition.{name}"
-        if name not in snapshot.partition_columns:
-            physical = stored.get(name.lower(), name)
-            low_name, high_name = f"min.{physical}", f"max.{physical}"
         # A name with a dot in it could be taken for a field of a struct.
-        if "." in name or key not in keys.column_names or not {low_name, high_name} <= set(bounds.column_names):
+        found = None if "." in name or key not in keys.column_names else bounds_of(snapshot, name)
+        if found is None:
             continue
-        values, low, high = keys.column(key), bounds.column(low_name), bounds.column(high_name)
+        values, (low, high) = keys.column(key), found
         if values.null_count or not len(values) or not _comparable(values.type, low.type):
             continue
         if name in snapshot.partition_columns and pa.types.is_timestamp(low.type) and low.type.tz is not None:

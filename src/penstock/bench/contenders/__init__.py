@@ -1,6 +1,7 @@
 """The contenders: ways to bring views up to date after the tables have changed."""
 
 from penstock.bench.contenders.contender import Contender, GaveUp
+from penstock.bench.contenders.disk import OnDisk
 from penstock.bench.contenders.duckdb import DuckDb
 from penstock.bench.contenders.insisting import Insisting
 from penstock.bench.contenders.merge import Feed, HandWritten, Merges
@@ -16,6 +17,7 @@ __all__ = [
     "HandWritten",
     "Insisting",
     "Merges",
+    "OnDisk",
     "Penstock",
     "Pipelines",
     "Recomputation",

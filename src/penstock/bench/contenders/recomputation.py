@@ -27,4 +27,4 @@ class Recomputation(Contender):
         return self.stage.database.spark.read.format("delta").load(self._path(view))
 
     def _path(self, view: str) -> str:
-        return str(self.stage.scratch / "recomputed" / view)
+        return f"{self.stage.place}/recomputed/{view}"

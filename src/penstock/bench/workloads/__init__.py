@@ -14,6 +14,7 @@ from penstock.bench.workloads.models import MODELS
 from penstock.bench.workloads.nexmark import NEXMARK
 from penstock.bench.workloads.nothing import NOTHING
 from penstock.bench.workloads.shell import SHELL
+from penstock.bench.workloads.stores import STORES
 from penstock.bench.workloads.tpch import TPCH
 from penstock.bench.workloads.workload import Workload
 from penstock.bench.workloads.writes import WRITES
@@ -22,7 +23,7 @@ WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         APPEND, RECENT, SCATTERED, CROSSOVER, GROWTH, LARGE, LAYOUTS, HISTORY, CHAINS, NOTHING, TPCH, MEDALLION,
-        BROKERAGE, NEXMARK, MODELS, DRIVER, SHELL, WRITES,
+        BROKERAGE, NEXMARK, MODELS, DRIVER, SHELL, WRITES, STORES,
     )
 }  # fmt: skip
 

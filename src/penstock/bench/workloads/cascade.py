@@ -38,9 +38,13 @@ Change = Callable[["Stage", int, int], int]
 
 def _append(stage: Stage, rows: int, number: int) -> int:
     batch = max(rows // 1_000, 1)
-    first = rows + (number - 1) * batch
-    stage.sql(f"INSERT INTO trades {trades(first, first + batch)}")
-    return batch
+    return append(stage, rows + (number - 1) * batch, batch)
+
+
+def append(stage: Stage, first: int, count: int) -> int:
+    """So many trades from one on."""
+    stage.sql(f"INSERT INTO trades {trades(first, first + count)}")
+    return count
 
 
 def _correct(newest: float, stage: Stage, rows: int, number: int) -> int:

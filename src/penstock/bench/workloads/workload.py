@@ -20,3 +20,5 @@ class Workload:
     run: Callable[[Bench], list[Cell]]
     goals: Callable[[Sequence[Cell]], list[Goal]]
     """What was aimed at, compared with what came out."""
+    in_store: bool = False
+    """Whether Spark has to reach an object store, which it must know when it starts."""
