@@ -15,6 +15,7 @@ from hashlib import sha256
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
+from penstock import points
 from penstock.catalog import ViewRecord, World
 from penstock.catalog.alerts import Episode
 from penstock.catalog.catalog_names import CatalogName, CatalogNames
@@ -170,6 +171,7 @@ class SparkNames:
 
     def _attempt(self, record: CatalogName, wanted: WantedName | None, failed: set[str]) -> None:
         session, before = self._work.session(), self._records.all().get(record.key, record)
+        points.reached(points.NAMING)
         try:
             if wanted is None:
                 self._take_away(session, before)
@@ -177,6 +179,7 @@ class SparkNames:
                 return
             self._check(self._work.catalog.world(), wanted)
             self._records.begin(record)
+            points.reached(points.NAMING)
             self._write(session, wanted)
             forgotten = self._is_forgotten(session, wanted)
             self._records.end(record.key, wanted.digest, self._application() if forgotten else None)
