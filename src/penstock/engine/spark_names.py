@@ -7,7 +7,8 @@ of this warehouse.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -43,6 +44,8 @@ _OWNER = "penstock.owner"
 """The property that tells whose a view of Spark's is."""
 _LEASE = "__catalog_names"
 """What is leased by whoever writes names: one at a time, so that an older definition does not follow a newer one."""
+_AGAIN = 60.0
+"""Seconds until a refresh tries again what has failed."""
 _LOOKS = 5
 """How often definitions that change meanwhile are followed."""
 
@@ -53,6 +56,8 @@ class SparkNames:
         self._records = CatalogNames(work.catalog)
         self._settled: Mapping[str, WantedName] = {}
         """What was found to be there as it should be."""
+        self._again = 0.0
+        """When what has failed is tried again."""
 
     # -- before a definition changes ----------------------------------------------------------------------------------
 
@@ -87,7 +92,7 @@ class SparkNames:
                 "beside it, TBLPROPERTIES ('penstock.state' = 'beside'), or make it a view of Spark's, "
                 f"'{PUBLISH_AS}' = 'view'."
             )
-        if self._is_forgotten(session, wanted) and not self._work.spark.given:
+        if _is_forgotten(session, wanted.parts[0]) and not self._work.spark.given:
             raise DefinitionError(
                 f"{about}: the embedded Spark forgets its catalog when the process ends, and nobody else sees it. "
                 "Pass on a session that has the team's catalog: penstock.connect(path, spark=session); in a session of "
@@ -116,7 +121,7 @@ class SparkNames:
     def settle(self) -> None:
         """Bring Spark's catalog to what the views say, waiting for whoever else does. What fails is noted."""
         world = self._work.catalog.world()
-        if not self._todo(world):
+        if not any(self._left(world)):
             return
         leases = Leases(self._work.catalog, [_LEASE], self._work.patience(world, "publishing names"))
         with suppress(BusyError), leases:  # what has been defined stands, and the next refresh gives it its name
@@ -127,46 +132,38 @@ class SparkNames:
 
         ``world``: as the refresh saw it, which most often is enough to know that there is nothing to do.
         """
-        if wanted_names(world) == self._settled or not self._todo(self._work.catalog.world()):
+        if wanted_names(world) == self._settled:
             return
-        wanted = wanted_names(self._work.catalog.world())
-        known = self._records.all()
-        names, gone = pending(wanted, known, None)
-        if not self._work.spark.started and not untried(names, gone, known):
+        names, gone = self._left(self._work.catalog.world())
+        if not names and not gone:
+            return
+        may_again = self._work.spark.started and time.monotonic() >= self._again
+        if not may_again and not untried(names, gone, self._records.all()):
             return
         with Leases(self._work.catalog, [_LEASE]) as held:
             if not held:
                 self._settle()
 
-    def _todo(self, world: World) -> bool:
+    def _left(self, world: World, failed: Collection[str] = ()) -> tuple[list[WantedName], list[CatalogName]]:
+        """The names that can be written now, and those that are to go."""
         wanted, known = wanted_names(world), self._records.all()
-        if not wanted and not known:
-            return False
-        application = self._application() if self._work.spark.started else None
-        names, gone = pending(wanted, known, application)
-        if not names and not gone:
-            self._settled = wanted
-        return bool(gone) or any(self._is_ready(world, name) for name in names)
-
-    @staticmethod
-    def _is_ready(world: World, name: WantedName) -> bool:
-        """Whether there is something to be found under it: a view that was never filled has no table yet."""
-        return world.nodes[name.view.key].version is not None or is_table(name.path)
+        names, gone = pending(wanted, known, self._application()) if wanted or known else ([], [])
+        self._settled = wanted if not names and not gone else {}
+        ready = [name for name in names if name.key not in failed and _is_ready(world, name)]
+        return ready, [name for name in gone if name.key not in failed]
 
     def _settle(self) -> None:
         """Until there is nothing to do: definitions may change meanwhile. What fails is not tried again here."""
         failed: set[str] = set()
         for _ in range(_LOOKS):
-            world = self._work.catalog.world()
-            names, gone = pending(wanted_names(world), self._records.all(), self._application())
-            names = [name for name in names if name.key not in failed and self._is_ready(world, name)]
-            gone = [name for name in gone if name.key not in failed]
+            names, gone = self._left(self._work.catalog.world(), failed)
             if not names and not gone:
                 break
             for record in gone:
                 self._attempt(record, None, failed)
             for name in names:
                 self._attempt(name.record(), name, failed)
+        self._again = time.monotonic() + _AGAIN
         self._tell_failures()
 
     def _attempt(self, record: CatalogName, wanted: WantedName | None, failed: set[str]) -> None:
@@ -181,7 +178,7 @@ class SparkNames:
             self._records.begin(record)
             points.reached(points.NAMING)
             self._write(session, wanted)
-            forgotten = self._is_forgotten(session, wanted)
+            forgotten = _is_forgotten(session, wanted.parts[0])
             self._records.end(record.key, wanted.digest, self._application() if forgotten else None)
         except PenstockError as problem:
             failed.add(record.key)
@@ -224,14 +221,15 @@ class SparkNames:
     def _take_away(self, session: SparkSession, record: CatalogName) -> None:
         """Take a name away that is still ours. One that somebody else has put something under is theirs."""
         parts = parts_of(record.name)
-        with spark_errors(f"the name {'.'.join(map(part, parts))} cannot be taken out of Spark's catalog"):
-            catalog, schema, _ = parts
+        name, (catalog, schema, _) = ".".join(map(part, parts)), parts
+        with spark_errors(f"the name {name} cannot be taken out of Spark's catalog"):
             if record.application not in (None, self._application()):
                 return
-            if not _has_schema(session, catalog, schema) and not _has_catalog(session, catalog):
+            elsewhere = record.digest is not None and record.application is None and _is_forgotten(session, catalog)
+            if elsewhere or not (_has_schema(session, catalog, schema) or _has_catalog(session, catalog)):
                 raise NotFoundError(
-                    f"the name {'.'.join(map(part, parts))} is to go from Spark's catalog, and this session has no "
-                    f"catalog {part(catalog)}. The next one that has it takes it away."
+                    f"the name {name} is to go from Spark's catalog, and this Spark session has another one. A session "
+                    "that has it takes it away, with the next CREATE, DROP or SET publish in it."
                 )
             found = _Found.at(session, parts)
             if found is not None and self._is_ours(found):
@@ -249,13 +247,8 @@ class SparkNames:
         return found.place is not None and found.place.startswith(inside)
 
     def _application(self) -> str | None:
-        return self._work.session().conf.get("spark.app.id", None)
-
-    @staticmethod
-    def _is_forgotten(session: SparkSession, wanted: WantedName) -> bool:
-        """Whether the catalog goes with the Spark application."""
-        in_memory = session.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
-        return wanted.parts[0].lower() == SPARK_CATALOG and in_memory
+        """The caller's Spark, whose catalog may go with it. In the embedded one nothing is written that would."""
+        return self._work.session().conf.get("spark.app.id", None) if self._work.spark.given else None
 
 
 class _Found:
@@ -292,6 +285,17 @@ class _Found:
         with suppress(PenstockError):
             return location(told, "a table") if told else None
         return None
+
+
+def _is_ready(world: World, name: WantedName) -> bool:
+    """Whether there is something to be found under it: a view that was never filled has no table yet."""
+    return world.nodes[name.view.key].version is not None or is_table(name.path)
+
+
+def _is_forgotten(session: SparkSession, catalog: str) -> bool:
+    """Whether a catalog goes with the Spark application."""
+    in_memory = session.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
+    return catalog.lower() == SPARK_CATALOG and in_memory
 
 
 def _has_schema(session: SparkSession, catalog: str, schema: str) -> bool:
