@@ -96,10 +96,8 @@ class Answering:
             case s.Vacuum():
                 return _vacuumed(self.at.engine.vacuum(None))
             case s.SetSetting():
-                from penstock.engine.settings import checked
-
-                self.at.catalog.set_setting(*checked(statement.name, statement.value))
-                return Done(f"{statement.name.lower()} set")
+                said = self.at.set(statement.name, statement.value)
+                return Done(f"{statement.name.lower()} set" + (f". {said}" if said else ""))
         return self._show(statement)
 
     def _seen(self, keys: Keys) -> Reading:
@@ -169,6 +167,8 @@ class Answering:
                 return f"dropped {', '.join(self.at.engine.models.drop(statement.name, cascade=statement.cascade))}"
             case s.DropTable():
                 gone = self.at.tables.drop(statement.name, if_exists=statement.if_exists, cascade=statement.cascade)
+                if gone[1:]:
+                    self.at.engine.views.names.settle()
                 also = f", and with it {', '.join(gone[1:])}" if gone[1:] else ""
                 return f"table {statement.name} dropped{also}" if gone else f"table {statement.name} does not exist"
             case s.SetWatermark():

@@ -382,10 +382,8 @@ class Database(Looking):
 
     def set(self, name: str, value: str) -> None:
         """Change a setting of the warehouse."""
-        from penstock.engine.settings import checked
-
         self._at.check_open(to_change=True)
-        self._catalog.set_setting(*checked(name, value))
+        self._at.set(name, value)
 
     def advance_watermark(self, name: str, moment: str | datetime) -> bool:
         """Say that no row before a moment (UTC) is expected any more in a table, though none after it has come.

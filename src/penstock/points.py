@@ -26,6 +26,8 @@ DELETION = "deletion"
 """Files are about to be deleted."""
 DELETED = "deleted"
 """A file of several was deleted."""
+NAMING = "naming"
+"""What is known in Spark's catalog is about to change."""
 WAIT = "wait"
 """A statement finds a view held by another and is about to wait."""
 

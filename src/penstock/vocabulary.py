@@ -98,6 +98,8 @@ class AlertKind(Word):
     """A view waits for another one that failed."""
     FELL_BACK_TO_FULL = "fell_back_to_full"
     """A view that can be maintained was recomputed."""
+    NOT_PUBLISHED = "not_published"
+    """A view is not known in Spark's catalog as it should be."""
 
 
 class Strategy(Word):

@@ -130,6 +130,16 @@ class Warehouse:
             engine.refresh, self.path,
         )  # fmt: skip
 
+    def set(self, name: str, value: str) -> str | None:
+        """Change a setting of the warehouse; gives what is to be said about it."""
+        from penstock.engine.settings import OF_NAMES, checked
+
+        name, value = checked(name, value)
+        if name in OF_NAMES:
+            return " ".join(self.engine.views.names.set(name, value)) or None
+        self.catalog.set_setting(name, value)
+        return None
+
     @property
     def all_is_sent(self) -> bool:
         """Whether nobody outside is still to be told of something."""

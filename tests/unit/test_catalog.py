@@ -292,6 +292,7 @@ def test_a_catalog_of_an_older_version_is_brought_up_to_date(catalog: Catalog, u
         connection.execute(text("ALTER TABLE tables DROP COLUMN published"))
         connection.execute(text("DROP TABLE read_models"))
         connection.execute(text("DROP TABLE plain_views"))
+        connection.execute(text("DROP TABLE catalog_names"))
         connection.execute(text("DROP TABLE schemas"))
         connection.execute(text("ALTER TABLE tables DROP COLUMN catalog_name"))
         connection.execute(text("ALTER TABLE views DROP COLUMN written"))
@@ -321,6 +322,7 @@ def test_names_with_dots_from_before_there_were_schemas(catalog: Catalog, url: s
     catalog.publish(Publication(versions={"a.v": 1}, frontiers=read, sources={"a.t": 1}, history=[done("a.v")]))
     Checkpoints(catalog).add("before")
     with catalog.transaction(writes=True) as connection:
+        connection.execute(text("DROP TABLE catalog_names"))
         connection.execute(text("DROP TABLE schemas"))
         connection.execute(text("ALTER TABLE tables DROP COLUMN catalog_name"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="6"))

@@ -62,6 +62,11 @@ def test_when_a_view_refreshes(clause: str) -> None:
         ("DROP TARGET LAG", s.AlterView("", name="v", lag=s.NONE)),
         ("TARGET LAG '5 minutes'", s.AlterView("", name="v", lag=5 * M)),
         ("TARGET LAG DOWNSTREAM", s.AlterView("", name="v", lag="DOWNSTREAM")),
+        (
+            "SET TBLPROPERTIES ('team' = 'sales', 'penstock.state' = 'beside')",
+            s.AlterView("", name="v", properties=(("team", "sales"), ("penstock.state", "beside"))),
+        ),
+        ("UNSET TBLPROPERTIES ('team', 'b')", s.AlterView("", name="v", properties=(("team", None), ("b", None)))),
         ("PRIORITY 7", s.AlterView("", name="v", priority=7)),
         ("PRIORITY 0", s.AlterView("", name="v", priority=0)),
         ("PRIORITY -2", s.AlterView("", name="v", priority=-2)),

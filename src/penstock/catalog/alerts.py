@@ -46,6 +46,8 @@ SUGGESTIONS: Mapping[AlertKind, str] = {
     AlertKind.CHANGE_BACKLOG: "See that penstock run is running and the view is not suspended; write in fewer, larger "
     "commits, or SET max_change_backlog to a larger number.",
     AlertKind.UPSTREAM_FAILED: "Look at the view that it reads: SHOW REFRESH HISTORY tells what failed.",
+    AlertKind.NOT_PUBLISHED: "Do what the message says. The next refresh with a Spark session that runs, and any "
+    "CREATE, tries it again.",
     AlertKind.FELL_BACK_TO_FULL: "Refresh more often, so that changes are smaller; or keep to it with REFRESH POLICY "
     "INCREMENTAL.",
 }

@@ -56,6 +56,10 @@ MIGRATIONS: dict[int, list[str | Callable[[Connection], None]]] = {
         "ALTER TABLE tables ADD COLUMN catalog_name TEXT",
         rename_dotted,
     ],
+    8: [
+        "CREATE TABLE catalog_names (key VARCHAR(400) NOT NULL PRIMARY KEY, name TEXT NOT NULL, "
+        "view VARCHAR(255) NOT NULL, digest VARCHAR(80), tried VARCHAR(80), problem TEXT, application VARCHAR(255))",
+    ],
 }
 """What each version asks of a catalog of the version before it."""
 

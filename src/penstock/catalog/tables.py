@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 NO_ROWS = -1
 """In the place of a version: the node was emptied, and has none."""
@@ -213,6 +213,17 @@ checkpoints = Table(
     Column("epoch", Integer, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("state", JSON, nullable=False),
+)  # fmt: skip
+
+catalog_names = Table(
+    "catalog_names", metadata,
+    Column("key", String(400), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("view", String(255), nullable=False),
+    Column("digest", String(80)),
+    Column("tried", String(80)),
+    Column("problem", Text),
+    Column("application", String(255)),
 )  # fmt: skip
 
 leases = Table(

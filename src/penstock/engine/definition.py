@@ -20,7 +20,7 @@ from penstock.engine.document_parts import model_of
 from penstock.engine.faithful import has_zoneless_windows, is_faithful
 from penstock.engine.naming import STAMP
 from penstock.engine.planning import emitted, plan_nodes, seal
-from penstock.engine.properties import delta_properties
+from penstock.engine.properties import delta_properties, is_beside
 from penstock.engine.relations import RESERVED, read_keys, run_query
 from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
 from penstock.engine.writing_out import in_definition
@@ -278,8 +278,9 @@ def _plan_nodes(
         _check_windows(spark, statement.query, schemas)
         _check_names(build(parse_query(statement.query), columns_of), analysed)
         text = emitted(statement.query, statement.options, names, statement.name)
+        beside = is_beside(dict(statement.properties))
         nodes = named_nodes(
-            lambda renamed: plan_nodes(text, key, names, columns_of, lateness, settings, renamed),
+            lambda renamed: plan_nodes(text, key, names, columns_of, lateness, settings, renamed, beside),
             lambda plans: typed_nodes(spark, world, plans, schemas, wanted, analysed, locate, lateness),
         )
         if not is_faithful(spark, emission.at(text, _SOME_WATERMARK), schemas):

@@ -57,11 +57,11 @@ class Engine:
         self._work = Workplace(path, spark, catalog, progress)
         self.committing = Committing(self._work)
         self.views = Views(self._work, self.committing, self.refresh)
-        self.past = Past(self._work, self.refresh)
+        self.past = Past(self._work, self.refresh, self.views.names)
         self.plain = PlainViews(self._work, self.views)
         self.models = ReadModels(self._work, self.views)
         self.spark_catalog = SparkCatalog(self._work)
-        self.schemas = Schemas(self._work)
+        self.schemas = Schemas(self._work, self.views.names)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
         self.refreshing, self.worked = self._work.refreshing, self._work.worked
         self._said: set[str] = set()
@@ -114,6 +114,7 @@ class Engine:
                 points.reached(points.WAIT)
                 time.sleep(_LOOK_AGAIN)
         self._say_settings(report.values())
+        self.views.names.settle_late(world)
         note_outcomes(self._work.catalog, world, report.values(), read)
         self._work.vacuum_if_due(world)
         if report.failed:

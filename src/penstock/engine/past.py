@@ -7,6 +7,7 @@ from collections.abc import Callable
 from penstock.catalog import World
 from penstock.catalog.checkpoints import Checkpoint, Checkpoints
 from penstock.catalog.leases import Leases
+from penstock.engine.spark_names import SparkNames
 from penstock.engine.workplace import Workplace
 from penstock.errors import AlreadyExistsError, BusyError, NotFoundError, SourceError
 from penstock.storage.delta_log import Snapshot
@@ -15,9 +16,10 @@ from penstock.storage.view_table import restore as restore_table
 
 
 class Past:
-    def __init__(self, work: Workplace, refresh: Callable[[list[str]], object]):
+    def __init__(self, work: Workplace, refresh: Callable[[list[str]], object], names: SparkNames):
         self._work = work
         self._refresh = refresh
+        self._names = names
 
     def drop_checkpoint(self, name: str) -> None:
         paths = [path for path, _ in Checkpoints(self._work.catalog).get(name).nodes.values()]
@@ -50,6 +52,7 @@ class Past:
         immediate = [view.name for view in self._work.catalog.world().views.values() if view.immediate]
         if immediate:  # which are where their tables are
             self._refresh(immediate)
+        self._names.settle()
         return epoch
 
     @staticmethod

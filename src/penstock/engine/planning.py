@@ -14,15 +14,12 @@ import sqlglot
 from penstock import plan as planner
 from penstock import sql as reader
 from penstock.catalog import NodeRecord, ViewRecord, World
+from penstock.engine.properties import is_beside
 from penstock.frames.settings import USUAL, Settings
+from penstock.ivm import rules
 from penstock.plan import NodePlan, Plan, Unsupported, build, split
 from penstock.plan.lateness import Lateness, without_late_rows
-from penstock.plan.operators import (
-    Ended,
-    Filter,
-    Operator,
-    Project,
-)
+from penstock.plan.operators import Aggregate, Distinct, Ended, Filter, Operator, Project, Sessions
 from penstock.sql.emission import ended, is_moving
 from penstock.sql.query import parse_query
 from penstock.sql.statements import AFTER_WATERMARK, Options
@@ -38,10 +35,11 @@ def plan_nodes(
     lateness: tuple[Lateness, ...] = (),
     settings: Settings = USUAL,
     renamed: Mapping[str, str] | None = None,
+    beside: bool = False,
 ) -> tuple[NodePlan, ...]:
     """The nodes of a query whose visible columns have these names. A plan never changes, so it is made once."""
     own = tuple(sorted((renamed or {}).items()))
-    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness, settings, own)
+    return _planned(query, key, tuple(names), tuple(sorted(schemas.items())), lateness, settings, own, beside)
 
 
 def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
@@ -49,7 +47,8 @@ def plans_of(world: World, view: ViewRecord) -> tuple[NodePlan, ...]:
     own = world.nodes[view.key].details
     lateness = tuple(Lateness(*late) for late in own.lateness)
     names, settings = [name for name, _, _ in view.columns], Settings.of(own.settings)
-    return plan_nodes(emitted_by(view), view.key, names, own.schemas, lateness, settings, own.renamed)
+    beside = is_beside(view.properties)
+    return plan_nodes(emitted_by(view), view.key, names, own.schemas, lateness, settings, own.renamed, beside)
 
 
 def seal(view: ViewRecord, nodes: Sequence[NodeRecord]) -> str:
@@ -59,7 +58,7 @@ def seal(view: ViewRecord, nodes: Sequence[NodeRecord]) -> str:
     view's, its own last.
     """
     own = nodes[-1].details
-    told = [own.schemas, own.lateness, own.settings, own.renamed]
+    told = [own.schemas, own.lateness, own.settings, own.renamed, is_beside(view.properties)]
     names, made = [name for name, _, _ in view.columns], [(node.name, node.fingerprint) for node in nodes]
     text = json.dumps([_planner(), view.key, view.query, view.options.emit, names, told, made], default=dict)
     return sha256(text.encode()).hexdigest()[:32]
@@ -85,6 +84,7 @@ def _planned(
     lateness: tuple[Lateness, ...],
     settings: Settings,
     renamed: tuple[tuple[str, str], ...],
+    beside: bool,
 ) -> tuple[NodePlan, ...]:
     tree = parse_query(query)
     unplaced(tree)
@@ -94,7 +94,22 @@ def _planned(
     if len(plan.outputs) != len(names):
         raise Unsupported(Reason.PLAN_MISMATCH, "a select list that Spark reads differently")
     outputs = tuple((name, internal) for name, (_, internal) in zip(names, plan.outputs, strict=True))
-    return (*gates, *split(Plan(plan.root, outputs), key, settings.text, dict(renamed)))
+    plan = Plan(plan.root, outputs)
+    nodes = split(plan, key, settings.text, dict(renamed))
+    if beside and _has_state(nodes[-1]):
+        nodes = split(plan, key, settings.text, dict(renamed), beside=True)
+    return (*gates, *nodes)
+
+
+def _has_state(plan: NodePlan) -> bool:
+    """Whether the table of a node has columns that are not the view's. Which ones an aggregate has, only types tell."""
+    match plan.body:
+        case Distinct():
+            return True
+        case Aggregate() if not isinstance(plan.body, Sessions):
+            return True
+    layout = rules.layout(plan, {})
+    return layout is not None and set(layout.stored) != {name for name, _ in plan.outputs}
 
 
 def _with_ended(op: Operator) -> Operator:

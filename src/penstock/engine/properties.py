@@ -1,11 +1,12 @@
-"""TBLPROPERTIES of a view: those of Delta are set on its table and honoured, or refused. Others are kept and shown."""
+"""TBLPROPERTIES of a view: those of Delta are set on its table and honoured, or refused. Those of Penstock say where
+its state is kept and what it is called in Spark's catalog. Others are kept and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.errors import DefinitionError
+from penstock.errors import DefinitionError, nearest
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,40 @@ def delta_properties(view: str, given: Iterable[tuple[str, str]]) -> tuple[tuple
         if known.is_set(value.strip()):
             found[known.name] = value.strip().lower()
     return tuple(sorted(found.items()))
+
+
+# -- what is Penstock's own to honour ---------------------------------------------------------------------------------
+
+_STATE, PUBLISH, PUBLISH_AS = "penstock.state", "penstock.publish", "penstock.publish.as"
+BESIDE, WITHIN = "beside", "within"
+VIEW, TABLE = "view", "table"
+_OWN: dict[str, tuple[str, ...]] = {_STATE: (WITHIN, BESIDE), PUBLISH: (), PUBLISH_AS: (VIEW, TABLE)}
+"""Properties of ours, and the values that each takes; without any, it is a name."""
+
+
+def own_property(properties: Mapping[str, str], name: str) -> str | None:
+    """What a view says of a property of ours, however it is spelled."""
+    found = next((value.strip() for given, value in properties.items() if given.lower() == name), None)
+    return found.lower() if found is not None and _OWN[name] else found
+
+
+def is_beside(properties: Mapping[str, str]) -> bool:
+    """Whether a view's state is kept beside it, so that its table has the view's columns and no others."""
+    return own_property(properties, _STATE) == BESIDE
+
+
+def check_own(view: str, given: Iterable[tuple[str, str]]) -> None:
+    """A property of ours that nobody knows, or a value that it does not take, is an error.
+
+    >>> check_own("v", [("team", "sales"), ("Penstock.State", "BESIDE")])
+    """
+    for name, value in given:
+        if not name.lower().startswith("penstock."):
+            continue
+        if name.lower() not in _OWN:
+            raise DefinitionError(f"view {view!r}: there is no property {name!r}. {nearest(name, _OWN)}")
+        takes = _OWN[name.lower()]
+        if takes and value.strip().lower() not in takes:
+            raise DefinitionError(
+                f"view {view!r}: the property {name!r} is {' or '.join(map(repr, takes))}, not {value!r}."
+            )

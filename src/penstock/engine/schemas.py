@@ -10,6 +10,7 @@ from penstock.catalog import Schema, World
 from penstock.catalog.leases import Leases
 from penstock.catalog.schema_records import Dropped, SchemaRecords, in_schema
 from penstock.catalog.schemas import known_schema
+from penstock.engine.spark_names import SparkNames
 from penstock.engine.workplace import Outdated, Workplace, attempts
 from penstock.engine.writing_out import shown_graph
 from penstock.errors import DependencyError, NotFoundError, NotSupportedError
@@ -21,6 +22,7 @@ from penstock.storage.view_table import delete_table
 @dataclass(frozen=True)
 class Schemas:
     work: Workplace
+    names: SparkNames
 
     def create(self, name: str, *, if_not_exists: bool = False) -> bool:
         """Make a schema; False if it is there, and may be."""
@@ -34,7 +36,9 @@ class Schemas:
 
     def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> list[str] | None:
         """Drop a schema, with ``cascade`` all that is in it; gives what went with it, or None if it is not there."""
-        return attempts(lambda also: self._dropped(name, if_exists, cascade), f"the tables and views of {name!r}")
+        gone = attempts(lambda also: self._dropped(name, if_exists, cascade), f"the tables and views of {name!r}")
+        self.names.settle()
+        return gone
 
     def _dropped(self, name: str, if_exists: bool, cascade: bool) -> list[str] | None:
         world = self.work.catalog.world()

@@ -51,6 +51,11 @@ class Spark:
         return session
 
     @property
+    def given(self) -> bool:
+        """Whether the session is the caller's."""
+        return self._given is not None
+
+    @property
     def started(self) -> bool:
         """Whether asking for the session starts nothing."""
         return self._given is not None or _embedded.running

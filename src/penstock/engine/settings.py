@@ -12,6 +12,7 @@ from penstock.errors import DefinitionError, nearest
 from penstock.frames.memory import memory
 from penstock.graph.groups import FASTEST, SLOWEST
 from penstock.sql.intervals import microseconds
+from penstock.sql.names import parts_of
 from penstock.sql.statements import ATOMIC, NONE
 
 
@@ -21,7 +22,7 @@ class Setting:
     about: str
     choices: tuple[str, ...] = ()
     """Without any, it is what ``kind`` says."""
-    kind: Literal["time", "memory", "number", "url"] = "time"
+    kind: Literal["time", "memory", "number", "url", "place"] = "time"
 
 
 SETTINGS = {
@@ -38,11 +39,17 @@ SETTINGS = {
     ),
     "alert_webhook": Setting("", "the URL that alerts are sent to", kind="url"),
     "history_retention": Setting("30 days", "how long the history of refreshes and alerts is kept"),
+    "publish": Setting(
+        "", "the catalog, or catalog.schema, of Spark in which all views are known by name", kind="place"
+    ),
+    "publish_as": Setting("VIEW", "what a view is there: a view of Spark's, or an external table", ("VIEW", "TABLE")),
     "spark_idle_time": Setting("10 minutes", "after how long without work penstock run lets Java go"),
     "sleep_after": Setting("5 minutes", "after how long without work penstock run gives its memory back"),
     "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", kind="memory"),
 }
 
+OF_NAMES = ("publish", "publish_as")
+"""Those that say what views are called in Spark's catalog, where it is done at once."""
 _NEVER_ZERO = ("min_target_lag", "poll_interval")
 """A scheduler that never waits has no time for anything else."""
 _UNITS = {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
@@ -123,6 +130,10 @@ def checked(name: str, value: str) -> tuple[str, str]:
         if value and not re.fullmatch(r"https?://[^\s/]+\S*", value):
             raise DefinitionError(f"the setting {name!r} is a URL that begins with http:// or https://, or ''.")
         return name.lower(), value
+    if setting.kind == "place":
+        if value.strip() and len(parts_of(value.strip())) > 2:
+            raise DefinitionError(f"the setting {name!r} is catalog or catalog.schema of Spark, or '', not {value!r}.")
+        return name.lower(), value.strip()
     if not setting.choices:
         length = microseconds(value)
         if length == 0 and name.lower() in _NEVER_ZERO:

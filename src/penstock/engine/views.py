@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -19,11 +19,13 @@ from penstock.engine.events import Telling
 from penstock.engine.faults import after_success
 from penstock.engine.immediate import check_immediate, check_readers, immediate_nodes, standing, why_not_immediate
 from penstock.engine.options import choice, policy_of
+from penstock.engine.properties import check_own
 from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.sources import Relation, pinned
 from penstock.engine.spark_catalog import SparkCatalog
+from penstock.engine.spark_names import SparkNames
 from penstock.engine.steps import Request
 from penstock.engine.workplace import (
     Outdated,
@@ -64,6 +66,7 @@ class Views:
     def __init__(self, work: Workplace, committing: Committing, refresh: Callable[[list[str]], Report]):
         self._work = work
         self._spark_catalog = SparkCatalog(work)
+        self.names = SparkNames(work)
         self._committing = committing
         self._refresh = refresh
 
@@ -81,6 +84,7 @@ class Views:
         failed = self._work.catalog.world().states.get(key) if statement.or_replace else None
         if failed is not None:  # what the old query did wrong is not held against the new one
             self._work.catalog.set_state(key, after_success(failed))
+        self.names.settle()
         return report
 
     def _created(self, statement: CreateView, settings: Settings | None, also: Collection[str]) -> Report | None:
@@ -90,6 +94,7 @@ class Views:
             return None
         with of_object(f"view {statement.name!r}"):
             world = self._spark_catalog.adopt(world, statement.query)
+        check_own(statement.name, statement.properties)
         definition = self.define(world, statement, settings)
         if statement.soonest and why_not_immediate(world, definition.view) is None:
             definition = replace(definition, view=replace(definition.view, refresh=str(When.IMMEDIATE)))
@@ -100,6 +105,7 @@ class Views:
         self._check_cycle(world, definition)
         key, replaces = definition.view.key, definition.replaces
         amended = _amended(world, definition)
+        self.names.check(amended, definition.view)
         nodes = [*with_upstream(amended, together(amended, [key])), *also]
         moving = immediate_nodes(world) - set(also)
         if replaces:
@@ -258,6 +264,8 @@ class Views:
         self._work.catalog.world().view_key(change.name)
         if policy is not None:
             self._set_policy(change.name, policy)
+        if change.properties:
+            return self._set_properties(change.name, change.properties)
         said = {k: v for k, v in changed.items() if v is not None}
         return self._set_options(change.name, change.trigger, said | ({"lag": None} if change.lag == NONE else {}))
 
@@ -290,6 +298,17 @@ class Views:
         else:
             self._work.catalog.set_policy(view, policy)
 
+    def _set_properties(self, name: str, changed: Sequence[tuple[str, str | None]]) -> str | None:
+        """Define the view as it is, with these properties; its rows stay if they do not depend on them."""
+        world = self._work.catalog.world()
+        view = world.views[world.view_key(name)]
+        named = {key.lower() for key, _ in changed}
+        kept = [(key, value) for key, value in view.properties.items() if key.lower() not in named]
+        kept += [(key, value) for key, value in changed if value is not None]
+        settings = Settings.of(world.nodes[view.key].details.settings)
+        self.create(replace(statement_of(world, view), properties=tuple(kept)), settings)
+        return self.remark(view.key)
+
     def _set_options(self, name: str, trigger: Trigger | None, changed: Mapping[str, Any]) -> str | None:
         world = self._work.catalog.world()
         view = world.views[world.view_key(name)]
@@ -319,18 +338,21 @@ class Views:
             self._committing.settle(view.key, f"making {view.name} IMMEDIATE")
 
     def remark(self, key: str) -> str | None:
-        """What is to be said about a view's SCHEDULE POLICY that decides nothing."""
+        """What is to be said about a name that could not be given yet, and a SCHEDULE POLICY that decides nothing."""
         world = self._work.catalog.world()
         view = world.views.get(key)
         if view is None:  # another process has dropped it since
             return None
-        if view.options.schedule is None or any(key in group.convergence for group in groups_of(world)):
-            return None
-        return f"SCHEDULE POLICY has no effect on {view.name!r} yet: no diamond ends in it"
+        said = self.names.problems(key)
+        if view.options.schedule is not None and all(key not in group.convergence for group in groups_of(world)):
+            said.append(f"SCHEDULE POLICY has no effect on {view.name!r} yet: no diamond ends in it")
+        return ". ".join(one.rstrip(". ") for one in said) or None
 
     def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> list[str]:
         """Drop a view, with CASCADE also the views that read it; gives the names that are gone."""
-        return attempts(lambda also: self._dropped(name, if_exists, cascade), f"the readers of {name!r}")
+        gone = attempts(lambda also: self._dropped(name, if_exists, cascade), f"the readers of {name!r}")
+        self.names.settle()
+        return gone
 
     def _dropped(self, name: str, if_exists: bool, cascade: bool) -> list[str]:
         world = self._work.catalog.world()

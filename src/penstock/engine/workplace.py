@@ -77,7 +77,7 @@ def require(leases: Leases, held: Collection[str], nodes: Iterable[str]) -> None
 class Workplace:
     def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
         self.catalog = catalog
-        self._path = path
+        self.path = path
         self.spark = spark
         self._progress = progress
         self.refreshing: Listeners = Callbacks()
@@ -115,7 +115,7 @@ class Workplace:
 
     def locate(self, name: str, folder: str) -> str:
         """Where a new table would go. The directory is its own only when it has been claimed."""
-        return os.path.join(self._path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
+        return os.path.join(self.path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
 
     def pinned(self, world: World, nodes: Collection[str]) -> tuple[World, dict[str, Relation]]:
         """The catalog and the tables that these nodes read as they were at one moment; definitions are as before."""
@@ -168,7 +168,7 @@ class Workplace:
     @property
     def folders(self) -> list[str]:
         """Where the tables of nodes lie, and those of users that are kept here."""
-        return [os.path.join(self._path, folder) for folder in ("views", "nodes", TABLES)]
+        return [os.path.join(self.path, folder) for folder in ("views", "nodes", TABLES)]
 
 
 def with_upstream(world: World, keys: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
+from penstock.engine.catalog_names import wanted_name
 from penstock.observe.epochs import in_phases
 from penstock.observe.listings import estimate
 from penstock.observe.suggestions import for_table, next_step
@@ -65,6 +66,8 @@ class Explanation:
     last_refresh: str | None = None
     advice: tuple[str, ...] = ()
     """What could be done about it."""
+    published: str | None = None
+    """What it is in Spark's catalog, if it is published there."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,6 +76,8 @@ class Explanation:
         lines = [f"{self.view}: {self.verdict()}"]
         if self.moves:
             lines.append(f"  {self.moves}")
+        if self.published:
+            lines.append(f"  published as {self.published}")
         width = max((len(construct) for construct, _ in self.constructs), default=0)
         lines += [f"  {construct:{width}}  {how}" for construct, how in self.constructs]
         for node in self.nodes:
@@ -169,8 +174,10 @@ def explain(
     constructs = dict.fromkeys(construct for node in nodes for construct in node.details.constructs)
     if not view.incremental:
         constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}
+    name = wanted_name(world, view)
     return Explanation(
         view=view.name,
+        published=None if name is None else name.told,
         policy=view.policy,
         incremental=view.incremental,
         reason_code=view.reason_code,

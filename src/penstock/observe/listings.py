@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.catalog import HistoryRecord, NodeRecord, ViewRecord, World
 from penstock.catalog.alerts import Alert
 from penstock.catalog.checkpoints import Checkpoint
+from penstock.engine.catalog_names import wanted_name
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
 from penstock.frames.settings import Settings
@@ -86,13 +87,13 @@ def views(statuses: Iterable[ViewStatus]) -> Listing:
     rows = [
         (v.name, v.refresh, v.policy, v.incremental, v.reason, v.last_action, v.last_status, v.last_refresh,
          v.data_time, v.behind_in_words() or None, v.location, v.state_in_words(), v.lag_in_words() or None,
-         v.target_in_words() or None)
+         v.target_in_words() or None, v.catalog_name)
         for v in statuses
     ]  # fmt: skip
     return Listing(
         "name STRING, refresh STRING, policy STRING, incremental BOOLEAN, reason STRING, last_action STRING, "
         "last_status STRING, last_refresh TIMESTAMP, data_time TIMESTAMP, behind STRING, location STRING, "
-        "state STRING, lag STRING, target_lag STRING",
+        "state STRING, lag STRING, target_lag STRING, catalog_name STRING",
         rows,
     )
 
@@ -219,6 +220,7 @@ def description(world: World, name: str, session: Settings | None = None) -> Lis
     rows.append(("", None, None))
     details = world.nodes[view.key].details
     placement, settings = str(details.placement), Settings.of(details.settings)
+    published = wanted_name(world, view)
     facts = {
         "# Name": view.name,
         "# Query": view.written or view.query,
@@ -231,6 +233,7 @@ def description(world: World, name: str, session: Settings | None = None) -> Lis
         **{f"# Setting {name}": value for name, value in settings.shown.items()},
         **({"# Other here": ", ".join(settings.unlike(session))} if session not in (None, settings) else {}),
         **({"# Placement": placement} if placement else {}),
+        **({"# Published": published.told} if published is not None else {}),
         "# Location": world.nodes[view.key].path,
         "# Created": view.created_at.isoformat(timespec="seconds"),
         **{f"# Property {key}": value for key, value in view.properties.items()},

@@ -40,7 +40,7 @@ def _views(catalog: Catalog) -> Listing:
              view.last_refresh, view.last_action, view.last_status, view.last_reason, view.last_error, did.refreshes,
              did.incremental, did.full, did.without_change, did.skips, did.errors, round(did.seconds, 3),
              did.rows_inserted, did.rows_deleted, _seconds(did.last_lag), _seconds(did.largest_lag),
-             view.location, record.created_at)
+             view.location, record.created_at, view.catalog_name)
         )  # fmt: skip
     return Listing(
         "name STRING, query STRING, comment STRING, refresh STRING, policy STRING, incremental BOOLEAN, reason STRING, "
@@ -50,7 +50,7 @@ def _views(catalog: Catalog) -> Listing:
         "last_error STRING, refreshes BIGINT, incremental_refreshes BIGINT, full_refreshes BIGINT, "
         "refreshes_without_change BIGINT, skips BIGINT, errors BIGINT, seconds DOUBLE, rows_inserted BIGINT, "
         "rows_deleted BIGINT, last_lag_seconds DOUBLE, largest_lag_seconds DOUBLE, "
-        "location STRING, created_at TIMESTAMP",
+        "location STRING, created_at TIMESTAMP, catalog_name STRING",
         rows,
     )
 

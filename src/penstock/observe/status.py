@@ -10,6 +10,7 @@ from typing import Any
 from penstock.catalog import Catalog, HistoryRecord, ViewRecord, World
 from penstock.catalog.catalog import utc
 from penstock.catalog.states import ACTIVE
+from penstock.engine.catalog_names import wanted_name
 from penstock.engine.faults import state_of
 from penstock.engine.lags import lags_of, pace, seconds_to_see
 from penstock.engine.readable import versions_now
@@ -43,6 +44,8 @@ class ViewStatus:
     """Changed rows that came too late for the last refresh to take them."""
     location: str = ""
     """Where the view's Delta table is."""
+    catalog_name: str | None = None
+    """What it is called in Spark's catalog, if it is published there."""
     data_time: datetime | None = None
     """The moment up to which the view has seen its sources; None for a view without rows."""
     behind: dict[str, int | None] = field(default_factory=dict)
@@ -136,7 +139,7 @@ def status(catalog: Catalog) -> list[ViewStatus]:
             if name in world.tables
         }
         data_time, kept = data_time_of(world, view, seen.get(key)), world.states.get(key, ACTIVE)
-        lag, behind = lags.get(key), _behind(world, key, newest)
+        lag, behind, name = lags.get(key), _behind(world, key, newest), wanted_name(world, view)
         if view.immediate and data_time is not None and not behind:  # nothing was written since
             data_time = now
         found.append(
@@ -145,7 +148,8 @@ def status(catalog: Catalog) -> list[ViewStatus]:
                 reason=view.reason_code, reads=tuple(world.display_name(r) for r in view.reads),
                 populated=world.nodes[key].version is not None, frontier=frontier,
                 watermark=as_time(world.watermarks[key].value) if key in world.watermarks else None,
-                location=world.nodes[key].path, data_time=data_time, behind=behind,
+                location=world.nodes[key].path, catalog_name=None if name is None else name.shown,
+                data_time=data_time, behind=behind,
                 state=state_of(kept, filled=world.nodes[key].version is not None), errors=kept.errors,
                 building=key in leased,
                 target_lag=None if lag is None else lag.length, lag=None if data_time is None else now - data_time,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from sqlglot import exp
@@ -37,6 +37,7 @@ from penstock.plan.operators import (
     bracketed,
     column,
     mapped,
+    names_in,
     render,
     walk,
 )
@@ -82,12 +83,14 @@ class _Hidden:
         return name
 
 
-def split(plan: Plan, name: str, settings: str = "", renamed: Mapping[str, str] | None = None) -> tuple[NodePlan, ...]:
+def split(
+    plan: Plan, name: str, settings: str = "", renamed: Mapping[str, str] | None = None, *, beside: bool = False
+) -> tuple[NodePlan, ...]:
     """The nodes of a view, inputs before readers; the last one is the view itself.
 
     ``settings`` tells what else the meaning of the plan depends on: only views that have the same share nodes.
     ``renamed``: hidden nodes whose name is taken by one that computes the same of columns that had other types then,
-    each with what tells them apart.
+    each with what tells them apart. ``beside``: the view's own table has no state, since a hidden node keeps it.
     """
     hidden = _Hidden(settings, renamed or {})
     outputs: tuple[Named, ...] = tuple((visible, column(internal)) for visible, internal in plan.outputs)
@@ -96,8 +99,20 @@ def split(plan: Plan, name: str, settings: str = "", renamed: Mapping[str, str] 
         values = dict(body.outputs)
         outputs = tuple((visible, _inline(e, values)) for visible, e in outputs)
         body = body.child
-    body = mapped(body, lambda child: _cut(child, hidden)) if isinstance(body, STATEFUL) else _cut(body, hidden)
+    if isinstance(body, STATEFUL) and not beside:
+        body = mapped(body, lambda child: _cut(child, hidden))
+    else:
+        body = _cut(body, hidden)
+    if beside and isinstance(body, Scan):
+        body = _only(body, outputs)
     return (*hidden.nodes.values(), NodePlan(name, body, outputs, hidden=False))
+
+
+def _only(scan: Scan, outputs: tuple[Named, ...]) -> Scan:
+    """The scan without columns that nobody asks for: a change of those is none."""
+    used = {name for _, e in outputs for name in names_in(e)}
+    kept = tuple(pair for pair in scan.stored if pair[0] in used)
+    return replace(scan, stored=kept or scan.stored)
 
 
 def _inline(expression: exp.Expr, values: dict[str, exp.Expr]) -> exp.Expr:

@@ -166,6 +166,21 @@ def read_names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
+def read_changed_properties(cursor: Cursor) -> tuple[tuple[str, str | None], ...]:
+    """SET TBLPROPERTIES ('key' = 'value', ..), or UNSET TBLPROPERTIES ('key', ..)."""
+    if cursor.take("SET"):
+        cursor.expect("TBLPROPERTIES")
+        return read_properties(cursor)
+    cursor.expect("UNSET", "TBLPROPERTIES")
+    cursor.take("IF", "EXISTS")
+    cursor.expect("(")
+    names = [cursor.string("a property in quotes")]
+    while cursor.take(","):
+        names.append(cursor.string("a property in quotes"))
+    cursor.expect(")")
+    return tuple((name, None) for name in names)
+
+
 def read_properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:
     cursor.expect("(")
     found: list[tuple[str, str]] = []

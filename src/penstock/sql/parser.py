@@ -11,7 +11,7 @@ from collections.abc import Callable
 from penstock.errors import NotSupportedError, SqlError
 from penstock.sql import statements as s
 from penstock.sql.as_of import FOR_QUERIES, refuse_past
-from penstock.sql.clauses import find_query_end, read_clauses, read_trigger, read_watermark
+from penstock.sql.clauses import find_query_end, read_changed_properties, read_clauses, read_trigger, read_watermark
 from penstock.sql.cursor import Cursor
 from penstock.sql.lexer import error_at, tokenize
 from penstock.sql.names import DEFAULT
@@ -299,8 +299,13 @@ def _alter_view(cursor: Cursor) -> s.Statement:
         )
     if cursor.token is None:
         raise cursor.error(
-            "expected REFRESH, SCHEDULE, REFRESH POLICY, TARGET LAG, CONSISTENCY, PRIORITY, SUSPEND or RESUME"
+            "expected REFRESH, SCHEDULE, REFRESH POLICY, TARGET LAG, CONSISTENCY, PRIORITY, SET TBLPROPERTIES, SUSPEND "
+            "or RESUME"
         )
+    if cursor.at("SET") or cursor.at("UNSET"):
+        changed_properties = read_changed_properties(cursor)
+        cursor.end()
+        return s.AlterView(cursor.text, name=name, properties=changed_properties)
     if cursor.take("DROP", "SCHEDULE") or cursor.take("DROP", "TRIGGER"):
         cursor.end()
         return s.AlterView(cursor.text, name=name, trigger=MANUAL)

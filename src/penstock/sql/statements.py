@@ -250,6 +250,8 @@ class AlterView(Statement):
     consistency: str | None = None
     schedule: str | None = None
     priority: int | None = None
+    properties: tuple[tuple[str, str | None], ...] = ()
+    """Those that change; None for one that goes."""
 
 
 @dataclass(frozen=True)
