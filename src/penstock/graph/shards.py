@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from zlib import crc32
+from hashlib import sha256
 
 from penstock.errors import DefinitionError
 from penstock.graph.dag import Dag
@@ -49,7 +49,7 @@ def sharded(graph: Dag, views: Collection[str], groups: Iterable[Group], count: 
 
     >>> graph = Dag({"a": ["t"], "b": ["a"], "d": ["t"]})
     >>> {key: str(shard) for key, shard in sharded(graph, {"a", "b", "d"}, [], 2).items()}
-    {'a': '2/2', 'd': '1/2', 'b': '2/2'}
+    {'a': '1/2', 'd': '2/2', 'b': '1/2'}
     """
     sets = Sets()
     for group in groups:
@@ -67,4 +67,9 @@ def sharded(graph: Dag, views: Collection[str], groups: Iterable[Group], count: 
     first: dict[str, str] = {}
     for name in sorted(order):
         first.setdefault(sets.of(name), name)
-    return {name: Shard(crc32(first[sets.of(name)].encode()) % count + 1, count) for name in order}
+    return {name: Shard(_number(first[sets.of(name)]) % count + 1, count) for name in order}
+
+
+def _number(name: str) -> int:
+    """A number that is the same in every process, and as good as random."""
+    return int.from_bytes(sha256(name.encode()).digest()[:8], "big")
