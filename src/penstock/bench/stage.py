@@ -52,12 +52,15 @@ class Bench:
         from penstock.database import connect
 
         scratch = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
-        place, given = str(scratch), {}
+        place, catalog, options = str(scratch), None, None
         if store is not None:
-            place = f"s3://bucket/{scratch.name}"
-            given = {"catalog": f"sqlite:///{scratch}/catalog.sqlite", "storage_options": store.options}
+            place, catalog, options = (
+                f"s3://bucket/{scratch.name}",
+                f"sqlite:///{scratch}/catalog.sqlite",
+                store.options,
+            )
         try:
-            with connect(f"{place}/warehouse", spark=self.sparks.session, **given) as database:
+            with connect(f"{place}/warehouse", self.sparks.session, catalog, storage_options=options) as database:
                 stage = Stage(bench=self, database=database, scratch=scratch, place=place, store=store)
                 try:
                     yield stage
