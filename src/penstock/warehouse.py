@@ -136,7 +136,7 @@ class Warehouse:
 
         name, value = checked(name, value)
         if name in OF_NAMES:
-            return " ".join(self.engine.views.names.set(name, value)) or None
+            return " ".join(self.engine.views.names.change_setting(name, value)) or None
         self.catalog.set_setting(name, value)
         return None
 

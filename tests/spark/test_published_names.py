@@ -20,7 +20,14 @@ TOTALS = "SELECT region, SUM(amount) AS total, COUNT(*) AS orders FROM orders GR
 
 
 @pytest.fixture
-def gold(spark: SparkSession, db: penstock.Database, warehouse: Path) -> Iterator[str]:
+def db(spark: SparkSession, warehouse: Path) -> Iterator[penstock.Database]:
+    """With a session of the caller's: what the embedded one knows, nobody else does."""
+    with penstock.connect(warehouse, spark=spark) as database:
+        yield database
+
+
+@pytest.fixture
+def gold(spark: SparkSession, db: penstock.Database) -> Iterator[str]:
     """A schema of Spark's, and a table here."""
     spark.sql("DROP SCHEMA IF EXISTS team_gold CASCADE")
     spark.sql("CREATE SCHEMA team_gold")

@@ -15,7 +15,7 @@ QUERIES = {
     "totals": "SELECT region, SUM(amount) / COUNT(*) AS mean, MAX(amount) AS most FROM orders GROUP BY region",
     "regions": "SELECT DISTINCT region FROM orders",
     "places": "SELECT id, RANK() OVER (PARTITION BY region ORDER BY amount DESC) AS place FROM orders",
-    "first": "SELECT id FROM orders ORDER BY amount DESC LIMIT 2",
+    "first": "SELECT id FROM orders ORDER BY amount DESC, id LIMIT 2",
     "overall": "SELECT SUM(amount) AS total FROM orders",
     "large": "SELECT id FROM orders WHERE amount > 15",
 }

@@ -130,3 +130,4 @@ def test_state_beside_a_view_is_a_hidden_node(query: str, nodes: int) -> None:
     assert len(planned) == nodes
     assert not planned[-1].stateful or nodes == 1
     assert [name for name, _ in planned[-1].outputs] == names
+    assert planned[-1].keys == (("a",) if "GROUP BY" in query or "DISTINCT" in query else None)

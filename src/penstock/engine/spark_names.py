@@ -8,8 +8,8 @@ of this warehouse.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import sha256
 
@@ -32,8 +32,8 @@ from penstock.engine.catalog_names import (
 )
 from penstock.engine.properties import PUBLISH, PUBLISH_AS
 from penstock.engine.workplace import Workplace
-from penstock.errors import AlreadyExistsError, BusyError, DefinitionError, NotFoundError, PenstockError
-from penstock.frames.spark.problems import SPARK_PROBLEMS, spark_errors
+from penstock.errors import AlreadyExistsError, DefinitionError, NotFoundError, PenstockError
+from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS, spark_errors
 from penstock.sql.dialect import SparkSql, quoted
 from penstock.sql.names import part, parts_of, quoted_parts
 from penstock.storage.delta_log import is_table
@@ -70,7 +70,7 @@ class SparkNames:
         if known is None or known.digest != wanted.digest or known.view != view.key:
             self._check(world, wanted)
 
-    def set(self, name: str, value: str) -> list[str]:
+    def change_setting(self, name: str, value: str) -> list[str]:
         """Change a setting that says where all views are known; gives what could not be done."""
         world = self._work.catalog.world()
         trial = replace(world, settings={**world.settings, name: value})
@@ -121,11 +121,10 @@ class SparkNames:
     def settle(self) -> None:
         """Bring Spark's catalog to what the views say, waiting for whoever else does. What fails is noted."""
         world = self._work.catalog.world()
-        if not any(self._left(world)):
-            return
-        leases = Leases(self._work.catalog, [_LEASE], self._work.patience(world, "publishing names"))
-        with suppress(BusyError), leases:  # what has been defined stands, and the next refresh gives it its name
-            self._settle()
+        with self._nothing_undone():
+            if any(self._left(world)):
+                with Leases(self._work.catalog, [_LEASE], self._work.patience(world, "publishing names")):
+                    self._settle()
 
     def settle_late(self, world: World) -> None:
         """The same after a refresh, of what was left undone. Spark is not started for it twice, nor anybody waited for.
@@ -134,15 +133,21 @@ class SparkNames:
         """
         if wanted_names(world) == self._settled:
             return
-        names, gone = self._left(self._work.catalog.world())
-        if not names and not gone:
-            return
-        may_again = self._work.spark.started and time.monotonic() >= self._again
-        if not may_again and not untried(names, gone, self._records.all()):
-            return
-        with Leases(self._work.catalog, [_LEASE]) as held:
-            if not held:
-                self._settle()
+        with self._nothing_undone():
+            names, gone = self._left(self._work.catalog.world())
+            again = self._work.spark.started and time.monotonic() >= self._again
+            if (names or gone) and (again or untried(names, gone, self._records.all())):
+                with Leases(self._work.catalog, [_LEASE]) as held:
+                    if not held:
+                        self._settle()
+
+    @contextmanager
+    def _nothing_undone(self) -> Iterator[None]:
+        """What was defined or refreshed stands, whatever becomes of its name, which is tried again later."""
+        try:
+            yield
+        except (PenstockError, *SPARK_PROBLEMS, *LOST_PROBLEMS) as problem:
+            self._work.tell(f"names in Spark's catalog are not as they should be yet: {problem}")
 
     def _left(self, world: World, failed: Collection[str] = ()) -> tuple[list[WantedName], list[CatalogName]]:
         """The names that can be written now, and those that are to go."""

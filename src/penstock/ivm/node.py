@@ -42,7 +42,7 @@ class Maintained:
     @property
     def keys(self) -> tuple[str, ...] | None:
         """The stored columns that identify a row; None when rows have no identity but themselves."""
-        return self.layout.key_names if isinstance(self.layout, Layout) else None
+        return self.layout.key_names if isinstance(self.layout, Layout) else self.plan.keys
 
     def evaluate(self, context: Context, moment: Moment) -> Frame:
         """All rows of the node, as its table stores them."""

@@ -51,6 +51,8 @@ class NodePlan:
     body: Operator
     outputs: tuple[Named, ...]
     hidden: bool
+    keys: tuple[str, ...] | None = None
+    """The columns that tell the rows of the table apart, where a hidden node is known to see to that."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -99,13 +101,27 @@ def split(
         values = dict(body.outputs)
         outputs = tuple((visible, _inline(e, values)) for visible, e in outputs)
         body = body.child
+    keys = _keys(body, outputs) if beside else None
     if isinstance(body, STATEFUL) and not beside:
         body = mapped(body, lambda child: _cut(child, hidden))
     else:
         body = _cut(body, hidden)
     if beside and isinstance(body, Scan):
         body = _only(body, outputs)
-    return (*hidden.nodes.values(), NodePlan(name, body, outputs, hidden=False))
+    return (*hidden.nodes.values(), NodePlan(name, body, outputs, hidden=False, keys=keys))
+
+
+def _keys(op: Operator, outputs: tuple[Named, ...]) -> tuple[str, ...] | None:
+    """The columns that show what a grouping groups by; None unless all of that is shown."""
+    shown = {e.name: visible for visible, e in reversed(outputs) if isinstance(e, exp.Column)}
+    match op:
+        case Aggregate(keys=keys):
+            names = tuple(name for name, _ in keys)
+        case Distinct(columns=names):
+            pass
+        case _:
+            return None
+    return tuple(shown[name] for name in names) if names and set(names) <= shown.keys() else None
 
 
 def _only(scan: Scan, outputs: tuple[Named, ...]) -> Scan:
