@@ -56,6 +56,7 @@ MIGRATIONS: dict[int, list[str | Callable[[Connection], None]]] = {
         "ALTER TABLE tables ADD COLUMN catalog_name TEXT",
         rename_dotted,
     ],
+    8: ["ALTER TABLE plain_views ADD COLUMN catalog_name TEXT"],
 }
 """What each version asks of a catalog of the version before it."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 NO_ROWS = -1
 """In the place of a version: the node was emptied, and has none."""
@@ -88,6 +88,7 @@ plain_views = Table(
     Column("comment", Text),
     Column("settings", JSON, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("catalog_name", Text),
 )  # fmt: skip
 
 read_models = Table(
