@@ -82,8 +82,8 @@ may have been busy then; `explain` says how long ago that was.
 `REINITIALIZE` says `SOURCE_REPLACED` (a table was made again, put back from a backup, or restored to before what was read) or
 `HISTORY_GONE` (the log or files that the change would be read from were vacuumed) or `STATE_MISMATCH` (a row that was to
 be removed was not there, or a count would fall below zero: see [operations.md](operations.md)) or `SCHEMA_CHANGED` (a
-column that the view reads has another type) or `PLAN_CHANGED` (this version of Penstock maintains the query in another
-way). `SKIP` says `UPSTREAM_FAILED` or `HELD_BY_ANOTHER` (another process is refreshing the view). A failed view has the
+column that the view reads has another type) or `VIEW_REPLACED` (a view of Spark's catalog that the query reads was
+replaced there) or `PLAN_CHANGED` (this version of Penstock maintains the query in another way). `SKIP` says `UPSTREAM_FAILED` or `HELD_BY_ANOTHER` (another process is refreshing the view). A failed view has the
 reason `ERROR` and the message, one whose refresh was interrupted `INTERRUPTED`, one that another process took over
 `LEASE_LOST`.
 

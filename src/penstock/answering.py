@@ -142,9 +142,9 @@ class Answering:
 
         statement = parse(text, self.current)
         if isinstance(statement, s.Query):
-            from penstock.engine.writing_out import in_query
+            from penstock.engine.writing_out import in_current_query
 
-            text = in_query(self.at.watched.world(), statement.text)
+            text = in_current_query(self.at.watched.world(), statement.text)
             return read(text, self._seen, self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
         if (
             isinstance(statement, s.TableStatement)
@@ -306,7 +306,7 @@ class Answering:
     def _showing(self) -> Showing:
         from penstock.observe.showing import Showing
 
-        return Showing(self.at.catalog, self.at.spark, self.at.engine.views.define, self._query)
+        return Showing(self.at.catalog, self.at.spark, self.at.engine.views.planned, self._query)
 
 
 def _check_within(statement: s.Statement) -> None:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.engine.adopting import Imported
     from penstock.engine.callbacks import Committed
     from penstock.engine.events import Began, Ended, Worked
     from penstock.engine.here import Found
     from penstock.engine.model_rows import Model
     from penstock.engine.report import Report
     from penstock.engine.snapshots import Reader
-    from penstock.engine.spark_catalog import Imported
     from penstock.engine.stored import Stored
     from penstock.running import Runner
     from penstock.schedule.scheduler import Finished
@@ -227,12 +227,13 @@ class Database(Looking):
         self._at.tables.register(relation_name(name, self._at.current), os.fspath(path))
 
     def import_tables(self, name: str) -> list[Imported]:
-        """Make Delta tables of Spark's catalog known: ``catalog.schema.table``, or all of ``catalog.schema``.
+        """Make tables and views of Spark's catalogs known: ``catalog.schema.table``, or all of ``catalog.schema``.
 
-        They are external tables of the same schema and name here, and stay where they are.
+        Delta tables are external tables of the same schema and name here, and stay where they are; views are plain
+        views whose definition is watched.
         """
         self._at.check_open(to_change=True)
-        return self._at.engine.spark_catalog.imported(name)
+        return self._at.engine.adopting.imported(name)
 
     def create_view(
         self,

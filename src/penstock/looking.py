@@ -45,6 +45,11 @@ class Looking:
         self._at.check_open()
         return Follower(self._catalog)
 
+    def knows(self, name: str) -> bool:
+        """Whether there is a table or view of a name here, be it the one that Spark's catalogs give to it."""
+        self._at.check_open()
+        return self._catalog.world().known_key(self._at.meant(name)) is not None
+
     def status(self) -> list[ViewStatus]:
         """One record a view, inputs before readers."""
         self._at.check_open()
@@ -120,5 +125,5 @@ class Looking:
             if not isinstance(statement, s.CreateView):
                 raise NotSupportedError("explain takes the name of a view, or CREATE MATERIALIZED VIEW ..")
             self._at.progress("planning")
-            return explain_planned(world, self._at.engine.views.define(world, statement))
+            return explain_planned(*self._at.engine.views.planned(world, statement))
         return explain_known(self._catalog, world, self._at.meant(name))

@@ -162,6 +162,8 @@ class Reason(Word):
     STATE_MISMATCH = "STATE_MISMATCH"
     SCHEMA_CHANGED = "SCHEMA_CHANGED"
     """A column that the view reads has another type, or is gone and the query holds without it."""
+    VIEW_REPLACED = "VIEW_REPLACED"
+    """A view of Spark's catalog that the query reads was replaced."""
     PLAN_CHANGED = "PLAN_CHANGED"
     """This version of Penstock maintains the query in another way."""
     HELD_BY_ANOTHER = "HELD_BY_ANOTHER"

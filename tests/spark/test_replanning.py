@@ -147,7 +147,7 @@ def test_a_strict_view_that_can_no_longer_be_incremental_fails_as_it_says(t: pen
 def test_a_plan_of_another_version_is_made_again(t: penstock.Database) -> None:
     """What another Penstock would have written into the catalog."""
     query = "SELECT g.k, g.s, t.a FROM (SELECT k, SUM(a) AS s FROM t GROUP BY k) g JOIN t ON t.k = g.k"
-    t.create_view("v", query)
+    t.create_view("v", query, policy="INCREMENTAL STRICT")
     t.create_view("w", "SELECT SUM(s) AS s FROM v")
     from sqlalchemy import text
 

@@ -324,7 +324,8 @@ def test_names_with_dots_from_before_there_were_schemas(catalog: Catalog, url: s
     with catalog.transaction(writes=True) as connection:
         connection.execute(text("DROP TABLE catalog_names"))
         connection.execute(text("DROP TABLE schemas"))
-        connection.execute(text("ALTER TABLE tables DROP COLUMN catalog_name"))
+        for told in ("tables", "plain_views"):
+            connection.execute(text(f"ALTER TABLE {told} DROP COLUMN catalog_name"))
         connection.execute(update(settings).where(settings.c.name == "schema_version").values(value="6"))
     newer = Catalog(url)
     world = newer.world()

@@ -1,4 +1,4 @@
-"""Names of two parts: how they are read, shown and told apart."""
+"""Names of two and three parts: how they are read, shown and told apart."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from penstock.sql.query import parse_query, substitute_tables, table_names
 parts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8) | st.text("a.`Σİß _1", min_size=1)
 schemas = parts.filter(lambda text: text.lower() not in (DEFAULT, SYSTEM))
 names = st.builds(QualifiedName, st.just(DEFAULT) | schemas, parts)
+names_of_spark = st.builds(QualifiedName, st.just(DEFAULT) | parts, parts, parts)
 
 
-@given(names)
+@given(names | names_of_spark)
 def test_what_is_shown_is_read_again(name: QualifiedName) -> None:
     assert QualifiedName.read(str(name)) == name
     assert QualifiedName.read(name.sql) == name
 
 
-@given(names)
+@given(names | names_of_spark)
 def test_a_key_is_a_name_in_lower_case(name: QualifiedName) -> None:
     assert key_of(name.key) == name.key == key_of(str(name)) == key_of(name.sql)
-    assert QualifiedName.read(name.key) == QualifiedName(name.schema.lower(), name.name.lower())
+    lower = QualifiedName(name.schema.lower(), name.name.lower(), name.catalog.lower())
+    assert QualifiedName.read(name.key) == lower
 
 
-@given(names, names)
+@given(names | names_of_spark, names | names_of_spark)
 def test_two_names_have_one_key_if_they_differ_in_case_alone(one: QualifiedName, other: QualifiedName) -> None:
-    same = (one.schema.lower(), one.name.lower()) == (other.schema.lower(), other.name.lower())
-    assert (one.key == other.key) == same
+    assert (one.key == other.key) == ([part.lower() for part in one.parts] == [part.lower() for part in other.parts])
 
 
 @given(names)
@@ -82,5 +83,10 @@ def test_what_is_no_name(text: str) -> None:
 
 
 def test_three_parts() -> None:
+    name = QualifiedName.read("Spark_Catalog.`go.ld`.Totals", "current")
+    assert (name.catalog, name.schema, name.name, str(name)) == (
+        "Spark_Catalog", "go.ld", "Totals", "Spark_Catalog.`go.ld`.Totals",
+    )  # fmt: skip
+    assert (name.key, name.schema_key) == ("spark_catalog.`go.ld`.totals", "")
     with pytest.raises(NotSupportedError, match="catalog of the Spark session"):
-        QualifiedName.read("spark_catalog.gold.totals")
+        QualifiedName.read("a.b.c.d")

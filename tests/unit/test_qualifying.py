@@ -51,6 +51,15 @@ def test_the_current_schema(query: str, meant: str) -> None:
             "SELECT `a.t`.x, `a.t`.y FROM a.t AS `a.t` "
             "WHERE EXISTS (SELECT 1 FROM b.t AS `b.t` WHERE `b.t`.k = `a.t`.k AND `b.t`.z = 1)",
         ),
+        ("SELECT c.s.t.x, s.t.y, t.z FROM c.s.t", "SELECT `t`.x, `t`.y, t.z FROM c.s.t"),
+        ("SELECT C.S.T.x.more, `c`.s.t.* FROM c.s.t", "SELECT `t`.x.more, `t`.* FROM c.s.t"),
+        ("SELECT c.s.t.x, s.t.x FROM c.s.t JOIN s.u", "SELECT `t`.x, `t`.x FROM c.s.t JOIN s.u"),
+        (
+            "SELECT c.s.t.x, s.t.y FROM c.s.t JOIN d.r.t ON d.r.t.k = c.s.t.k",
+            "SELECT `s.t`.x, `s.t`.y FROM c.s.t AS `s.t` JOIN d.r.t AS `r.t` ON `r.t`.k = `s.t`.k",
+        ),
+        ("WITH t AS (SELECT 1 AS x) SELECT t.x, c.s.t.x FROM t, c.s.t",
+         "WITH t AS (SELECT 1 AS x) SELECT t.x, `s.t`.x FROM t, c.s.t AS `s.t`"),
         ("SELECT a.t.x, t.y FROM a.t JOIN b.t", "SELECT `a.t`.x, t.y FROM a.t AS `a.t` JOIN b.t AS `b.t`"),
         ("SELECT a.t.x, t.y FROM a.t JOIN t", "SELECT `a.t`.x, `default.t`.y FROM a.t AS `a.t` JOIN t AS `default.t`"),
         ("SELECT a.t.x FROM a.t JOIN a.t", "SELECT a.t.x FROM a.t JOIN a.t"),

@@ -78,9 +78,10 @@ def test_a_quoted_name_is_replaced_with_its_backticks() -> None:
     assert seen == ["odd name"]
 
 
-def test_names_of_three_parts_are_refused() -> None:
+def test_names_of_three_parts() -> None:
+    assert table_names(parse_query("WITH c AS (SELECT 1) SELECT * FROM a.`b`.c JOIN c")) == ["a.b.c"]
     with pytest.raises(NotSupportedError, match="two parts"):
-        table_names(parse_query("SELECT * FROM a.b.c"))
+        table_names(parse_query("SELECT * FROM a.b.c.d"))
 
 
 def test_a_path_must_be_registered() -> None:

@@ -158,7 +158,10 @@ def test_what_is_not_there_is_told_with_what_is_near(twice: penstock.Database) -
     refused("DROP TABLE global_temp.t", "'global_temp' cannot be a schema", NotSupportedError)
     refused("CREATE SCHEMA GOLD", "schema 'GOLD' exists already", AlreadyExistsError)
     refused("CREATE TABLE Gold.T (id INT)", "table 'Gold.T' exists already", AlreadyExistsError)
-    refused("DROP TABLE a.b.c", "line 1, column 12.*catalog of the Spark session", SqlError)
+    refused("DROP TABLE a.b.c.d", "line 1, column 12.*catalog of the Spark session", SqlError)
+    refused("DROP TABLE a.b.c", "'a.b.c' of Spark's catalog is not known here.*penstock import a.b.c")
+    for what in ("TABLE a.b.c (id INT)", "VIEW a.b.c AS SELECT 1", "MATERIALIZED VIEW a.b.c AS SELECT 1"):
+        refused(f"CREATE {what}", "three parts means what is in a catalog of the Spark session", NotSupportedError)
     refused("DROP TABLE gold.", "expected the name of the table", SqlError)
     refused("SHOW TABLES IN silver", "no schema 'silver'")
     with pytest.raises(DefinitionError, match="cannot be a name"):

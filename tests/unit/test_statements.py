@@ -240,7 +240,7 @@ def test_explain_create() -> None:
         ),
         ("CREATE MATERIALIZED VIEW v AS", 1, 30, "expected a query"),
         ("CREATE MATERIALIZED\nVIEW 5 AS SELECT 1", 2, 6, "the name of the view"),
-        ("CREATE MATERIALIZED VIEW a.b.c AS SELECT 1", 1, 26, "two parts"),
+        ("CREATE MATERIALIZED VIEW a.b.c.d AS SELECT 1", 1, 26, "two parts"),
         ("CREATE MATERIALIZED VIEW a. AS SELECT 1", 1, 32, "expected AS"),
         ("CREATE MATERIALIZED VIEW v (a b) AS SELECT 1", 1, 31, "expected )"),
         ("CREATE MATERIALIZED VIEW v AS SELECT 1 FROM t REFRESH EVERY 5 PARSECS", 1, 63, "expected SECOND"),

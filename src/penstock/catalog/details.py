@@ -54,6 +54,8 @@ class NodeDetails:
     """Of a view's own node: of what and by whom the view was planned. See ``engine.planning``."""
     key: str | None = None
     """Of a read model: the column that tells its rows apart. When a row was written stands in ``updated_at``."""
+    outside: tuple[str, ...] = ()
+    """Of a view's own node: the names of what it reads that only Spark knows, and that has no versions."""
     other: Mapping[str, Any] = field(default_factory=dict)
     """What is known to another version only."""
 
@@ -67,7 +69,11 @@ class NodeDetails:
         """What is kept; a node that is recomputed has a reason, and one that is maintained has the rest."""
         either = _MAINTAINED if self.incremental else _RECOMPUTED
         said = {name: getattr(self, name) for name in (*_ALWAYS, *either)}
-        said |= {name: getattr(self, name) for name in ("renamed", "settings", "seal", "key") if getattr(self, name)}
+        said |= {
+            name: getattr(self, name)
+            for name in ("renamed", "settings", "seal", "key", "outside")
+            if getattr(self, name)
+        }
         said |= {"placement": asdict(self.placement)} if self.placement != ANYWHERE else {}
         return {**said, **self.other}
 
@@ -83,5 +89,6 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "constructs": lambda constructs: tuple((str(construct), str(how)) for construct, how in constructs),
     "reason_code": lambda code: None if code is None else Reason.recorded(code),
     "placement": Placement.read,
+    "outside": tuple,
 }
 """What is not in JSON as it is here."""

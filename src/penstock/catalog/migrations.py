@@ -59,6 +59,7 @@ MIGRATIONS: dict[int, list[str | Callable[[Connection], None]]] = {
     8: [
         "CREATE TABLE catalog_names (key VARCHAR(400) NOT NULL PRIMARY KEY, name TEXT NOT NULL, "
         "view VARCHAR(255) NOT NULL, digest VARCHAR(80), tried VARCHAR(80), problem TEXT, application VARCHAR(255))",
+        "ALTER TABLE plain_views ADD COLUMN catalog_name TEXT",
     ],
 }
 """What each version asks of a catalog of the version before it."""

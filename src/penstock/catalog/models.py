@@ -26,6 +26,8 @@ class PlainView:
     comment: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     """Those that it was made under, as far as they are not the usual ones."""
+    catalog_name: str | None = None
+    """What Spark's catalog calls it, if it is a view of Spark's: then its definition is watched."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,20 +9,18 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from penstock.catalog.details import NodeDetails
+from penstock.catalog.late_rows import late_name, late_names
 from penstock.catalog.models import PlainView, ReadModel
 from penstock.catalog.schemas import Schema, known_schema
 from penstock.catalog.states import ViewState
 from penstock.errors import AlreadyExistsError, NotFoundError, NotSupportedError, nearest
 from penstock.graph import Dag
-from penstock.sql.names import DEFAULT, OWN, QualifiedName, is_path, key_of
+from penstock.sql.names import OWN, QualifiedName, is_outside, is_path, key_of, part
 from penstock.sql.statements import USUAL, Options, Watermark
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
 
 _T = TypeVar("_T")
-
-LATE = "_late"
-"""Behind the name of a view: the rows that came too late for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +316,13 @@ class World:
 
     def check_can_be(self, name: str) -> None:
         """A table or view needs a schema, and cannot have the name by which a view's late rows are read."""
-        self.schema(QualifiedName.read(name).schema)
+        meant = QualifiedName.read(name)
+        if meant.catalog:
+            raise NotSupportedError(
+                f"{name!r} cannot be made here: a name of three parts means what is in a catalog of the Spark session. "
+                f"Use two, {meant.name} or schema.{part(meant.name)}."
+            )
+        self.schema(meant.schema)
         for view in self.views.values():
             if view.options.lateness is not None and key_of(name) in {late_name(view.key), *self.late_nodes(view)}:
                 raise AlreadyExistsError(
@@ -326,10 +330,32 @@ class World:
                     "Choose another name."
                 )
 
+    @cached_property
+    def _from_spark(self) -> dict[str, str]:
+        """The keys of what was found in Spark's catalog, by what it is called there."""
+        found = ((one.catalog_name, one.key) for kind in (self.tables, self.plain) for one in kind.values())
+        return {key_of(name): key for name, key in found if name is not None}
+
+    @property
+    def has_names_of_spark(self) -> bool:
+        return bool(self._from_spark)
+
+    def known_key(self, name: str) -> str | None:
+        """The key of what is known by a name, here or in a catalog of Spark's; None if nothing is."""
+        key = key_of(name)
+        if key in self.tables or key in self.views or key in self.plain or self.late_node(key) is not None:
+            return key
+        return self._from_spark.get(key)
+
+    def name_here(self, name: str) -> str | None:
+        """What something is called here that was named as Spark's catalog calls it; None for any other name."""
+        key = None if key_of(name) in self.tables or key_of(name) in self.plain else self._from_spark.get(key_of(name))
+        return None if key is None else self.display_name(key)
+
     def resolve(self, name: str) -> str:
         """The key of a table or view, or of a view's late rows."""
         self._check_no_path(name)
-        key = key_of(name)
+        key = self.known_key(name) or key_of(name)
         if key.startswith(OWN):
             raise NotSupportedError(
                 f"{name!r} tells of Penstock itself: queries can read it, but views and statements that write cannot. "
@@ -348,7 +374,7 @@ class World:
             raise NotSupportedError(
                 f"{name!r} is a plain view: it is a query with a name, which has no rows of its own. Use what it reads."
             )
-        self.schema(QualifiedName.read(name).schema)
+        self._check_home(name)
         names = sorted(one.name for kind in (self.tables, self.views, self.plain) for one in kind.values())
         raise NotFoundError(f"there is no table or view {name!r}. {nearest(name, names)}")
 
@@ -366,14 +392,27 @@ class World:
                 f"{name!r} is a plain view, not a materialized view: it needs no refresh. It goes with DROP VIEW."
             )
         if key not in self.views:
-            self.schema(QualifiedName.read(name).schema)
+            self._check_home(name)
             names = [view.name for view in self.views.values()]
             raise NotFoundError(f"there is no materialized view {name!r}. {nearest(name, names)}")
         return key
 
+    def _check_home(self, name: str) -> None:
+        """What is in a schema needs that to be there; what is in a catalog of Spark's, to be known."""
+        meant = QualifiedName.read(name)
+        if not meant.catalog:
+            self.schema(meant.schema)
+            return
+        raise NotFoundError(
+            f"{name!r} of Spark's catalog is not known here. Queries and views can read it; for anything else make it "
+            f"known first: penstock import {meant}."
+        )
+
     def _check_no_path(self, name: str) -> None:
         """Tables and views are told by name, and somebody may try the path of one."""
         if not is_path(name):
+            if is_outside(name) and not (meant := QualifiedName.read(name)).catalog:
+                raise NotFoundError.of_path(meant.name)
             return
         path = name.removeprefix("file://").removeprefix("file:").rstrip("/")
         tables = {table.path.rstrip("/"): table.name for table in self.tables.values()}
@@ -386,25 +425,6 @@ class World:
     def display_name(self, key: str) -> str:
         record = self.tables.get(key) or self.views.get(key) or self.plain.get(key)
         return record.name if record else key
-
-
-def late_name(view: str, of: str | None = None) -> str:
-    """The key of the rows that came late for a view, in all or in one of several tables.
-
-    >>> late_name("bars"), late_name("gold.bars", "trades"), late_name("gold.bars", "silver.trades")
-    ('bars_late', 'gold.bars_late_trades', 'gold.bars_late_silver_trades')
-    """
-    own, table = QualifiedName.read(view), None if of is None else QualifiedName.read(of)
-    parts = [] if table is None else [table.name] if table.schema == DEFAULT else [table.schema, table.name]
-    return own.beside("_".join([own.name + LATE, *parts])).key
-
-
-def late_names(view: str, nodes: Iterable[NodeRecord]) -> dict[str, NodeRecord]:
-    """The names by which the late rows of a view are read."""
-    late = [node for node in nodes if node.details.late]
-    if len(late) == 1:
-        return {late_name(view): late[0]}
-    return {late_name(view, node.inputs[0]): node for node in late}
 
 
 @dataclass(frozen=True, kw_only=True)

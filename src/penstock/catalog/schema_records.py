@@ -19,7 +19,7 @@ from penstock.sql.names import QualifiedName
 def in_schema(world: World, key: str) -> set[str]:
     """The keys of the tables and views that are in a schema."""
     kinds = (world.tables, world.views, world.plain)
-    return {one for kind in kinds for one in kind if QualifiedName.read(one).schema == key}
+    return {one for kind in kinds for one in kind if QualifiedName.read(one).schema_key == key}
 
 
 @dataclass(frozen=True, kw_only=True)

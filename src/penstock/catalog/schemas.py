@@ -52,12 +52,14 @@ def known_schema(schemas: Mapping[str, Schema], name: str) -> Schema:
 
 def claim_schema(connection: Connection, name: str) -> None:
     """What is to be in a schema needs it to be there when that is published."""
-    known_schema(read_schemas(connection)["schemas"], QualifiedName.read(name).schema)
+    meant = QualifiedName.read(name)
+    if not meant.catalog:
+        known_schema(read_schemas(connection)["schemas"], meant.schema)
 
 
 def restore_schemas(connection: Connection, names: Collection[str], at: datetime) -> None:
     """Make the schemas again that these names are in."""
     known = read_schemas(connection)["schemas"]
-    wanted = {name.schema_key: name.schema for name in map(QualifiedName.read, names)}
+    wanted = {name.schema_key: name.schema for name in map(QualifiedName.read, names) if not name.catalog}
     for key in wanted.keys() - known.keys():
         connection.execute(insert(t.schemas).values(key=key, name=wanted[key], created_at=at))

@@ -88,6 +88,7 @@ plain_views = Table(
     Column("comment", Text),
     Column("settings", JSON, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("catalog_name", Text),
 )  # fmt: skip
 
 read_models = Table(

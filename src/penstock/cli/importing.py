@@ -1,4 +1,4 @@
-"""``import``: Delta tables of Spark's catalog made known here."""
+"""``import``: Delta tables and views of Spark's catalogs made known here."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def import_tables(
     warehouse: WarehouseOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Make Delta tables of Spark's catalog known.
+    """Make Delta tables and views of Spark's catalogs known.
 
-    They become external tables of the same schema and name, and stay where they are. The exit code is 1 when one of
+    Tables become external tables of the same schema and name, and stay where they are. Views become plain views, whose
+    definition is watched. The exit code is 1 when one of
     them cannot be taken.
     """
     place = place_of(context, warehouse, catalog)

@@ -21,6 +21,7 @@ from penstock.vocabulary import Action, Policy, Reason
 _OF_SOURCES = {
     Reason.SOURCE_REPLACED: "a source was replaced",
     Reason.HISTORY_GONE: "the changes of a source are no longer in its log or files",
+    Reason.VIEW_REPLACED: "a view of Spark's catalog that it reads was replaced",
     Reason.SCHEMA_CHANGED: "a column that it reads has another type or is gone",
 }
 

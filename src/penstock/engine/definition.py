@@ -21,7 +21,8 @@ from penstock.engine.faithful import has_zoneless_windows, is_faithful
 from penstock.engine.naming import STAMP
 from penstock.engine.planning import emitted, plan_nodes, seal
 from penstock.engine.properties import delta_properties, is_beside
-from penstock.engine.relations import RESERVED, read_keys, run_query
+from penstock.engine.relations import RESERVED, outside_names, outside_schemas, read_keys, run_query
+from penstock.engine.spark_catalog import no_changes_of
 from penstock.engine.typed_nodes import Locate, named_nodes, nullable, typed_nodes
 from penstock.engine.writing_out import in_definition
 from penstock.errors import DefinitionError, NotIncrementalError, QueryError, nearest
@@ -54,21 +55,25 @@ def define(
     statement: CreateView,
     locate: Locate,
     settings: Settings = USUAL,
-    schema: Callable[[World, str], StructType] | None = None,
+    schema: Callable[[World, str, StructType | None], StructType] | None = None,
 ) -> Definition:
     """Judge and plan a view. ``locate(name, folder)`` says where a new node's table goes.
 
-    ``schema`` gives the columns of what the query reads, if they are not simply those that it has now; ``settings`` are
+    ``schema`` gives the columns of what the query reads, if they are not simply those that it has now (which it is told
+    of what only Spark knows); ``settings`` are
     in force.
     """
     text = in_definition(world, statement.query, settings, statement.name)
     if text != statement.query:
         statement = replace(statement, query=text, written=statement.query)
-    reads = read_keys(world, statement.query, statement.name)
+    reads, outside = read_keys(world, statement.query, statement.name), outside_names(world, statement.query)
+    if outside and statement.policy != Policy.FULL:
+        raise DefinitionError(f"view {statement.name!r} cannot be maintained: {no_changes_of(spark, outside[0])}")
     for key in reads:
         if key not in world.tables and key not in world.views:
             raise DefinitionError(f"view {statement.name!r} cannot read {key!r}, which are rows that came late.")
-    schemas = {key: (schema or relation_schema)(world, key) for key in reads}
+    now: dict[str, StructType | None] = {**dict.fromkeys(reads), **outside_schemas(lambda: spark, outside)}
+    schemas = {key: (schema or _as_it_is)(world, key, found) for key, found in now.items()}
     analysed = analyse(spark, statement.query, schemas)
     columns = _columns(statement, analysed)
     placement = _placement(statement, [field for field, _ in columns])
@@ -85,6 +90,8 @@ def define(
     if statement.key is not None:
         placement = replace(placement, properties=(*placement.properties, (SHORT_GROUPS, "true")))
     nodes = tuple(_placed(node, placement) if node.name == key_of(statement.name) else node for node in nodes)
+    if outside:
+        nodes = (*nodes[:-1], _reading_outside(nodes[-1], outside))
     if statement.key is not None:
         nodes = (*nodes[:-1], _stamped(nodes[-1], statement.key))
     view = ViewRecord(
@@ -182,10 +189,21 @@ def _placed(node: NodeRecord, placement: Placement) -> NodeRecord:
     return replace(node, details=replace(node.details, placement=placement))
 
 
+def _reading_outside(node: NodeRecord, names: tuple[str, ...]) -> NodeRecord:
+    """The node of a view that reads what has no versions: that is no input, which a refresh would compare."""
+    keys = set(map(key_of, names))
+    inputs = tuple(name for name in node.inputs if name not in keys)
+    return replace(node, inputs=inputs, details=replace(node.details, outside=names))
+
+
 def _stamped(node: NodeRecord, key: str) -> NodeRecord:
     """The node of a read model: it has a key, and says of each row when it was written."""
     stored = StructType.fromJson(json.loads(node.schema_json)).add(STAMP, TimestampType())
     return replace(node, schema_json=stored.json(), details=replace(node.details, key=key))
+
+
+def _as_it_is(world: World, key: str, now: StructType | None) -> StructType:
+    return relation_schema(world, key) if now is None else now
 
 
 def relation_schema(world: World, key: str) -> StructType:

@@ -13,6 +13,7 @@ from typing import Any
 from penstock import points
 from penstock.catalog import Catalog, Fence, HistoryRecord, World
 from penstock.catalog.leases import Leases
+from penstock.engine.adopting import Adopting
 from penstock.engine.committing import Committing
 from penstock.engine.consistency import hold_back, not_due, together
 from penstock.engine.events import Telling
@@ -25,7 +26,7 @@ from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.schemas import Schemas
 from penstock.engine.session import Spark
-from penstock.engine.spark_catalog import SparkCatalog
+from penstock.engine.spark_views import SparkViews
 from penstock.engine.steps import Request, Result
 from penstock.engine.vacuum import vacuum_views
 from penstock.engine.views import Views
@@ -56,11 +57,12 @@ class Engine:
     def __init__(self, path: str, spark: Spark, catalog: Catalog, progress: Callable[[str], None]):
         self._work = Workplace(path, spark, catalog, progress)
         self.committing = Committing(self._work)
-        self.views = Views(self._work, self.committing, self.refresh)
+        self.spark_views = SparkViews(self._work)
+        self.views = Views(self._work, self.committing, self.spark_views, self.refresh)
         self.past = Past(self._work, self.refresh, self.views.names)
         self.plain = PlainViews(self._work, self.views)
         self.models = ReadModels(self._work, self.views)
-        self.spark_catalog = SparkCatalog(self._work)
+        self.adopting = Adopting(self._work)
         self.schemas = Schemas(self._work, self.views.names)
         self.locate, self.tell, self.leave_unused = self._work.locate, self._work.tell, self._work.leave_unused
         self.refreshing, self.worked = self._work.refreshing, self._work.worked
@@ -155,8 +157,11 @@ class Engine:
             added = names is None and world.views.keys() != current.views.keys()
             if added or not world.same_definitions(current, nodes):
                 raise Outdated
-            current, sources = self._work.pinned(current, with_upstream(current, scope))
-            renewal = Replanning(self._work.session, sources, self._work.locating(current)).renewed(current, scope)
+            looked = self.spark_views.look(current, scope)
+            read = with_upstream(current, scope | (current.views.keys() & set(looked.reads)))
+            current, sources = self._work.pinned(current, read, looked.reads)
+            replanning = Replanning(self._work.session, sources, self._work.locating(current), looked)
+            renewal = replanning.renewed(current, scope)
             amended = renewal.world
             scope |= renewal.definitions.keys()
             nodes = with_upstream(amended, scope)

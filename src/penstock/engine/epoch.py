@@ -22,6 +22,7 @@ from penstock.engine.faults import fault_of
 from penstock.engine.jobs import counting_jobs
 from penstock.engine.missing import lost, lost_itself, missing_file
 from penstock.engine.planning import emitted_by
+from penstock.engine.problems import as_error, told_of
 from penstock.engine.relations import run_query
 from penstock.engine.report import ViewReport
 from penstock.engine.session import Spark
@@ -29,7 +30,7 @@ from penstock.engine.side_by_side import Piece, in_order
 from penstock.engine.sources import Inputs, NodeInputs, Relation
 from penstock.engine.standing_in_line import standing_in_line
 from penstock.engine.steps import Request, Result, Step
-from penstock.errors import LeaseLostError, PenstockError, QueryError, SourceError, without_values
+from penstock.errors import LeaseLostError, PenstockError, SourceError
 from penstock.frames.clock import Clock, timing
 from penstock.frames.frame import Frame
 from penstock.frames.keeping import Keeper
@@ -38,11 +39,12 @@ from penstock.frames.names import LOCATED
 from penstock.frames.settings import USUAL, Own, Settings, own, under
 from penstock.frames.sizes import UNKNOWN
 from penstock.frames.spark.frame import SparkFrame
-from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS, clean_message, is_lost, jvm_lost
+from penstock.frames.spark.problems import LOST_PROBLEMS, jvm_lost
 from penstock.frames.zset import Delta, totals, weighted
 from penstock.plan.describe import in_words
 from penstock.sql import emission
 from penstock.sql.dialect import quoted
+from penstock.sql.names import key_of, sql_of
 from penstock.storage.apply import TableChange, apply_change, replace_all
 from penstock.storage.changes import NO_EXTENT, Extent
 from penstock.storage.delta_log import Snapshot, is_latest, is_table, snapshot_of
@@ -260,16 +262,16 @@ class Epoch:
         told = isinstance(problem, PenstockError) and not isinstance(problem, SourceError)
         file = None if told else missing_file(problem) or str(problem)
         if file is None:
-            return _as_error(problem)
+            return as_error(problem)
         if isinstance(problem, SourceError) and repr(node.path) in file:
             return lost_itself(self._world.owners(node.name)[0].name, problem)
         if missing_file(problem) is None:
-            return _as_error(problem)
+            return as_error(problem)
         paths = {read: self._relations[read].path.rstrip("/") + "/" for read in node.inputs}
         for read, path in paths.items():
             if path in file or path.rstrip("/") + "'" in file:
                 return self._lost(read, problem)
-        return _as_error(problem)
+        return as_error(problem)
 
     def _lost(self, read: str, problem: Exception) -> PenstockError:
         name, after = self._world.display_name(read), self._relations[read].after
@@ -286,7 +288,7 @@ class Epoch:
         reason = Reason.LEASE_LOST if isinstance(problem, LeaseLostError) else Reason.ERROR
         return ViewReport(
             name=relation.name, action=action, reason=reason, status=Status.FAILED, error=str(problem),
-            told=_told(problem), fault=fault_of(problem),
+            told=told_of(problem), fault=fault_of(problem),
         )  # fmt: skip
 
     # -- doing it -----------------------------------------------------------------------------------------------------
@@ -399,10 +401,15 @@ class Epoch:
     def _query_rows(self, node: NodeRecord) -> DataFrame:
         view = self._world.views[node.name]
 
+        outside = {key_of(name): name for name in node.details.outside}
+
         def frame(key: str) -> DataFrame:
-            after = self._relations[key].after
-            assert after is not None
-            rows = read_snapshot(self._spark.session(), after)
+            if key in outside:
+                rows = self._spark.session().table(sql_of(outside[key]))
+            else:
+                after = self._relations[key].after
+                assert after is not None
+                rows = read_snapshot(self._spark.session(), after)
             columns = node.details.schemas[key]
             return rows.select(*[quoted(c) for c in columns])
 
@@ -470,25 +477,6 @@ class Epoch:
         below = (new.get(read, old.get(read, {})).get(source) for read in node.inputs)
         found = min((f for f in below if f is not None), key=lambda f: f.version, default=None)
         return None if found is None else replace(found, direct=False)
-
-
-def _as_error(problem: Exception) -> PenstockError:
-    if isinstance(problem, PenstockError):
-        return problem
-    if is_lost(problem):
-        return jvm_lost("it was not refreshed")
-    if isinstance(problem, SPARK_PROBLEMS):
-        return QueryError(clean_message(problem, {}))
-    told = PenstockError(f"{type(problem).__name__}: {problem}")
-    told.__cause__ = problem
-    return told
-
-
-def _told(problem: PenstockError | None) -> str | None:
-    if problem is None:
-        return None
-    said = without_values(problem)
-    return said if said == str(problem) else f"{said}. SHOW REFRESH HISTORY has the whole message"
 
 
 def _measured(report: ViewReport, clock: Clock, jobs: int | None) -> ViewReport:

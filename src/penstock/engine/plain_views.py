@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 
 from penstock.catalog import PlainView, World
 from penstock.catalog.plain_views import PlainRecords
+from penstock.engine.adopting import Adopting
 from penstock.engine.definition import analyse, relation_schema, statement_of
-from penstock.engine.relations import read_keys
-from penstock.engine.spark_catalog import SparkCatalog
+from penstock.engine.relations import outside_names, outside_schemas, read_keys
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_query, maintained, readers_of
@@ -40,7 +40,8 @@ class PlainViews:
         if not _is_wanted(world, statement):
             return None
         with of_object(f"view {statement.name!r}"):
-            world = SparkCatalog(self._work).adopt(world, statement.query)
+            adopted = Adopting(self._work).adopt(world, statement.query)
+        world, statement = adopted.world, replace(statement, query=adopted.query)
         known = world.plain.get(key_of(statement.name))
         made = self._made(world, statement)
         readers = [] if known is None else _maintained_readers(world, made.key)
@@ -58,7 +59,9 @@ class PlainViews:
         text = in_query(_with_trial(world, statement), statement.query)
         keys = read_keys(world, text, name)
         with of_object(f"view {name!r}"):
-            columns = analyse(session, text, {key: relation_schema(world, key) for key in keys}).fields
+            schemas = {key: relation_schema(world, key) for key in keys}
+            schemas |= outside_schemas(self._work.session, outside_names(world, text))
+            columns = analyse(session, text, schemas).fields
         names = [column for column, _ in statement.columns] or [field.name for field in columns]
         if len(names) != len(columns):
             raise DefinitionError(f"view {name!r} names {len(names)} columns, but its query gives {len(columns)}.")

@@ -7,12 +7,12 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from penstock.catalog import World
+from penstock.engine.adopting import Adopting
 from penstock.engine.definition import analyse, relation_schema
 from penstock.engine.document_parts import check_columns
 from penstock.engine.naming import TABLE, entity_of, key_column, query_of
 from penstock.engine.relations import cycle, read_keys
 from penstock.engine.report import Report
-from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.views import Views
 from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_definition
@@ -43,8 +43,9 @@ class ReadModels:
         query = statement.query or ""
         with of_object(f"read model {statement.name!r}"):
             check_query(query, 0, len(query))
-            world = SparkCatalog(self._work).adopt(world, query)
-            self._check(world, statement.name, query)
+            adopted = Adopting(self._work).adopt(world, query)
+            query = adopted.query
+            self._check(adopted.world, statement.name, query)
         primary = key_column(statement.name)
         return self._views.create(
             CreateView(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -22,7 +22,7 @@ from penstock.frames.spark.dataframes import sql_over
 from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.types import local_frame
 from penstock.sql.dialect import quoted
-from penstock.sql.names import OWN, is_path, key_of
+from penstock.sql.names import OWN, QualifiedName, is_outside, is_path, key_of, sql_of
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names, whole
 from penstock.storage.delta_log import Snapshot
 from penstock.storage.reader import read_snapshot, schema_of
@@ -33,10 +33,35 @@ RESERVED = "__"
 
 def read_keys(world: World, query: str, view: str | None = None) -> tuple[str, ...]:
     """The keys of what a query, maybe that of a view, reads."""
-    names = table_names(parse_query(query))
+    names = [name for name in table_names(parse_query(query)) if not _is_outside(world, name)]
     if view is not None and key_of(view) in {key_of(name) for name in names}:
         raise cycle(view, [view, view])
     return tuple(known(world, name) if view is None else world.resolve(name) for name in names)
+
+
+def outside_names(world: World, query: str) -> tuple[str, ...]:
+    """What of a query only Spark knows, by its own name for it: it has no versions, and tells no changes."""
+    return tuple(name for name in table_names(parse_query(query)) if _is_outside(world, name))
+
+
+def _is_outside(world: World, name: str) -> bool:
+    """Our plain views are written out by now: what is called as one is the view of Spark's that it stands for."""
+    if not is_outside(name):
+        return False
+    key = world.known_key(name)
+    return key is None or key in world.plain
+
+
+def outside_schemas(session: Callable[[], SparkSession], names: Iterable[str]) -> dict[str, StructType]:
+    """The columns that such relations have now, by their keys; what Spark remembers of their files is forgotten."""
+    found = {}
+    for name in names:
+        spark = session()
+        with spark_errors(f"{name!r} cannot be read by Spark"):
+            if QualifiedName.read(name).catalog:
+                spark.catalog.refreshTable(sql_of(name))
+            found[key_of(name)] = spark.table(sql_of(name)).schema
+    return found
 
 
 def known(world: World, name: str) -> str:
@@ -83,28 +108,37 @@ def run_query(
     *,
     as_written: bool = False,
     of_view: bool = False,
+    outside: Iterable[str] = (),
 ) -> DataFrame:
-    """The DataFrame of a query whose table names mean the given frames.
+    """The DataFrame of a query whose table names mean the given frames; those ``outside`` are left to Spark.
 
     ``of_view``: it must give the same rows each time, so a LIMIT without ORDER BY takes the first rows of all, unless
     their columns have no order.
     """
+    left = set(map(key_of, outside))
     if of_view:
         settled, left_open = spark_text(text), spark_text(text, limits=False)
         try:
-            return _run(spark, settled, frames)
+            return _run(spark, settled, frames, left)
         except QueryError:
             if settled == left_open:
                 raise
-        return _run(spark, left_open, frames)
-    return _run(spark, whole(text) if as_written else spark_text(text, limits=False), frames)
+        return _run(spark, left_open, frames, left)
+    return _run(spark, whole(text) if as_written else spark_text(text, limits=False), frames, left)
 
 
-def _run(spark: SparkSession, text: str, frames: Mapping[str, DataFrame] | Callable[[str], DataFrame]) -> DataFrame:
+def _run(
+    spark: SparkSession,
+    text: str,
+    frames: Mapping[str, DataFrame] | Callable[[str], DataFrame],
+    outside: Collection[str],
+) -> DataFrame:
     frame_of = frames if callable(frames) else frames.__getitem__
     token, named = uuid.uuid4().hex[:12], dict[str, str]()
 
-    def replace(name: str) -> str:
+    def replace(name: str) -> str | None:
+        if key_of(name) in outside:
+            return None
         return named.setdefault(key_of(name), f"__penstock_{token}_{len(named)}__")
 
     rewritten = substitute_tables(text, replace)

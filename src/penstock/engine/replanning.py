@@ -17,12 +17,14 @@ from sqlglot import exp
 from penstock.catalog import Definition, NodeRecord, ViewRecord, World
 from penstock.engine.definition import define, relation_schema, statement_of
 from penstock.engine.planning import plans_of, seal
+from penstock.engine.relations import outside_schemas
 from penstock.engine.sources import Relation
+from penstock.engine.spark_views import NOTHING, Looked
 from penstock.engine.typed_nodes import Locate
-from penstock.errors import DefinitionError, NotIncrementalError, PenstockError
+from penstock.errors import DefinitionError, NotFoundError, NotIncrementalError, PenstockError, QueryError
 from penstock.frames.settings import Settings, under
 from penstock.plan import Unsupported
-from penstock.sql.query import parse_written
+from penstock.sql.query import parse_query, parse_written, table_names
 from penstock.storage.reader import schema_of
 from penstock.vocabulary import Reason
 
@@ -47,7 +49,7 @@ class Renewal:
         needed = {node for key, view in self.world.views.items() if key not in self.failing for node in view.nodes}
         found: dict[str, PenstockError] = {}
         for key, problem in self.failing.items():
-            if not isinstance(problem, NotIncrementalError):
+            if not isinstance(problem, NotIncrementalError | NotFoundError):
                 problem = DefinitionError(
                     f"{problem} Put the column back, or run CREATE OR REPLACE MATERIALIZED VIEW with a query that "
                     "fits; CASCADE at its end plans its readers again too."
@@ -57,10 +59,18 @@ class Renewal:
 
 
 class Replanning:
-    def __init__(self, session: Callable[[], SparkSession], sources: Mapping[str, Relation], locate: Locate):
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        sources: Mapping[str, Relation],
+        locate: Locate,
+        looked: Looked = NOTHING,
+    ):
+        """``looked``: what was found of views of Spark's."""
         self._session = session
         self._sources = sources
         self._locate = locate
+        self._looked = looked
         self._columns: dict[str, dict[str, str]] = {}
 
     def renewed(self, world: World, keys: Iterable[str]) -> Renewal:
@@ -75,6 +85,10 @@ class Replanning:
                 continue
             view = renewal.world.views[key]
             self._remark(renewal, view)
+            problem = self._looked.failing.get(key) or self._unreadable(renewal.world, view)
+            if problem is not None:
+                renewal.failing[key] = problem
+                continue
             reason = self._outdated(renewal, view)
             if reason is not None:
                 self._renew(renewal, view, reason)
@@ -97,12 +111,26 @@ class Replanning:
         names = {name.lower() for name in known}
         return [name for name in now if name not in names]
 
+    def _unreadable(self, world: World, view: ViewRecord) -> PenstockError | None:
+        """Why what only Spark knows cannot be read; its columns are noted, if it can be."""
+        try:
+            now = outside_schemas(self._session, world.nodes[view.key].details.outside)
+        except QueryError as problem:
+            return NotFoundError(
+                f"{str(problem).splitlines()[0].rstrip('. ')}. Put it back and refresh again, or replace the view."
+            )
+        for key, schema in now.items():
+            self._columns[key] = {f.name.lower(): f.dataType.simpleString() for f in schema.fields}
+        return None
+
     # -- whether ------------------------------------------------------------------------------------------------------
 
     def _outdated(self, renewal: Renewal, view: ViewRecord) -> Reason | None:
         """Why a view must be planned again; None if it need not be. One whose seal holds is not even parsed."""
         world = renewal.world
         nodes = [world.nodes[name] for name in view.nodes]
+        if view.key in self._looked.replaced:
+            return Reason.VIEW_REPLACED
         if any(self._differences(world, node) for node in nodes):
             return Reason.SCHEMA_CHANGED
         if not any(node.details.incremental for node in nodes):
@@ -134,9 +162,9 @@ class Replanning:
         if relation in world.views:
             return {name.lower(): kind for name, kind, _ in world.views[relation].columns}
         pinned = self._sources.get(relation)
-        if pinned is None or pinned.after is None:
-            return None
         if relation not in self._columns:
+            if pinned is None or pinned.after is None:
+                return None
             fields = schema_of(pinned.after).fields
             self._columns[relation] = {f.name.lower(): f.dataType.simpleString() for f in fields}
         return self._columns[relation]
@@ -150,7 +178,7 @@ class Replanning:
             with under(session, settings):
                 definition = define(
                     session, world, statement_of(world, view), self._locate, settings,
-                    lambda world, key: self._known_columns(world, view, key),
+                    lambda world, key, now: self._known_columns(world, view, key, now),
                 )  # fmt: skip
             self._check_columns(view, definition.view)
         except NotIncrementalError as problem:
@@ -175,13 +203,15 @@ class Replanning:
             world, views={**world.views, view.key: kept}, nodes={**world.nodes, **known}, frontiers=frontiers
         )
 
-    def _known_columns(self, world: World, view: ViewRecord, key: str) -> StructType:
+    def _known_columns(self, world: World, view: ViewRecord, key: str, now: StructType | None) -> StructType:
         """What the view knew of a relation, as that is now. What was added since is not the view's: SELECT * stays."""
         pinned = self._sources.get(key)
         after = pinned.after if pinned is not None else None
-        now = relation_schema(world, key) if after is None else schema_of(after)
+        now = now or (relation_schema(world, key) if after is None else schema_of(after))
         by_name = {f.name.lower(): f for f in now.fields}
-        known = world.nodes[view.key].details.schemas[key]
+        known = world.nodes[view.key].details.schemas.get(key)
+        if known is None or (view.key in self._looked.replaced and key not in _named(world, view)):
+            return now  # what a view of Spark's reads of it, that says itself
         return StructType([by_name[name.lower()] for name in known if name.lower() in by_name])
 
     @staticmethod
@@ -198,6 +228,9 @@ class Replanning:
                 what = f"is gone{self._new_in(world, view, relation)}" if now is None else f"is now {now}"
                 kind = "table" if relation in world.tables else "view"
                 changes.append(f"column {column!r} of {kind} {world.display_name(relation)!r} {what}")
+        replaced = self._looked.replaced.get(view.key)
+        if replaced is not None:
+            changes.append(f"view {' or '.join(map(repr, replaced))} of Spark's catalog was replaced")
         told = "; ".join(dict.fromkeys(changes)) or "this version of Penstock plans it in another way"
         # Spark suggests what the view knows. A column that got another name is not among that.
         why = str(problem).removeprefix("the query is not valid: ").partition(" Did you mean one of")[0].rstrip(". ")
@@ -210,6 +243,11 @@ class Replanning:
         known = {name.lower() for name in world.nodes[view.key].details.schemas.get(relation, ())}
         new = [name for name in self._types(world, relation) or () if name not in known]
         return f" (new in it: {', '.join(map(repr, new))})" if known and new else ""
+
+
+def _named(world: World, view: ViewRecord) -> set[str | None]:
+    """What the user's own text names."""
+    return {world.known_key(name) for name in table_names(parse_query(view.written or view.query))}
 
 
 def _must_be_filled(old: NodeRecord, new: NodeRecord, differences: list[tuple[str, str, str | None]]) -> bool:

@@ -12,7 +12,9 @@ from penstock.sql.query import substitute_tables
 from penstock.sql.statements import TableStatement
 
 
-def for_spark(statement: TableStatement, target: str, replace: Callable[[str], str]) -> tuple[str, SqlError | None]:
+def for_spark(
+    statement: TableStatement, target: str, replace: Callable[[str], str | None]
+) -> tuple[str, SqlError | None]:
     """The statement for Spark: the target by its path, other tables by temporary views.
 
     With the syntax error when the statement could not be read here; Spark may still know it.

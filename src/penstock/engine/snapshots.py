@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog import AsOf, Catalog, NodeRecord, ViewRecord, World
 from penstock.engine.reading import Keys, Reading, pin
-from penstock.engine.relations import known, late_rows, read_keys, run_query, visible_columns
+from penstock.engine.relations import known, late_rows, outside_names, read_keys, run_query, visible_columns
 from penstock.engine.settings import retention
-from penstock.engine.writing_out import in_query
+from penstock.engine.writing_out import in_current_query, in_query
 from penstock.errors import DefinitionError, NotFoundError, NotSupportedError, RetentionError, SqlError
 from penstock.frames.frame import Frame
 from penstock.frames.names import WEIGHT
@@ -193,11 +193,13 @@ def run_past(
 ) -> DataFrame:
     """A query some of whose tables may be AS OF; the others are ``current``, as they are ``seen`` at one moment."""
     text, past = find_past(text)
-    text = in_query(catalog.world(), text)
+    world = catalog.world()
+    text = in_query(world, text) if past else in_current_query(world, text)
+    outside = outside_names(world, text)
     if not past:
         now = seen(lambda world: read_keys(world, text))
-        return run_query(spark, text, lambda key: current(now, key))
-    names = [name for name in table_names(parse_query(text)) if key_of(name) not in past]
+        return run_query(spark, text, lambda key: current(now, key), outside=outside)
+    names = [name for name in table_names(parse_query(text)) if key_of(name) not in past and name not in outside]
     now = seen(lambda world: [known(world, name) for name in names])
 
     def frame(key: str) -> DataFrame:
@@ -205,7 +207,7 @@ def run_past(
             return current(now, known(now.world, key))
         return past_table(spark, catalog, past[key])
 
-    return run_query(spark, text, frame)
+    return run_query(spark, text, frame, outside=outside)
 
 
 def past_table(spark: SparkSession, catalog: Catalog, past: Past) -> DataFrame:

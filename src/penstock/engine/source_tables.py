@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.catalog import Catalog, Fence, TableRecord, World
@@ -21,7 +21,7 @@ from penstock.engine.immediate import immediate_readers
 from penstock.engine.line import Line
 from penstock.engine.reading import Pins, Reading, reading
 from penstock.engine.refused import check_commits_here, refuse_rename
-from penstock.engine.relations import TempViews, newest, read_keys, run_query
+from penstock.engine.relations import TempViews, newest, outside_names, read_keys, run_query
 from penstock.engine.report import Report
 from penstock.engine.rewritten_statements import for_spark
 from penstock.engine.seen import Seen
@@ -29,7 +29,7 @@ from penstock.engine.settings import lock_timeout
 from penstock.engine.small_writes import compute, create, held
 from penstock.engine.transactions import Transaction
 from penstock.engine.workplace import Outdated, attempts
-from penstock.engine.writing_out import check_no_model, check_unread, in_query, in_statement
+from penstock.engine.writing_out import check_no_model, check_unread, in_current_query, in_statement
 from penstock.errors import (
     AlreadyExistsError,
     BusyError,
@@ -45,7 +45,7 @@ from penstock.frames.spark.problems import spark_errors
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.graph.watermarks import as_micros
 from penstock.sql.cursor import Cursor
-from penstock.sql.names import key_of
+from penstock.sql.names import is_outside, key_of
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
 from penstock.storage.locations import is_store
@@ -167,9 +167,11 @@ class SourceTables:
         session = self._spark.session()
         with TempViews(session) as views:
             if statement.query is not None:
-                query = in_query(world, statement.query)
+                query = in_current_query(world, statement.query)
                 seen = reading(self._catalog, lambda world: read_keys(world, query))
-                rows = run_query(session, query, lambda key: newest(session, seen, seen.world.resolve(key)))
+                outside = outside_names(seen.world, query)
+                frame = partial(self._newest, session, seen)
+                rows = run_query(session, query, frame, outside=outside)
                 parts.append(f"AS SELECT * FROM {views.add('query', rows)}")
             with spark_errors(f"table {statement.name!r} cannot be created", {_by_path(path): statement.name}):
                 session.sql(" ".join(parts))
@@ -424,7 +426,13 @@ class SourceTables:
                     raise
         raise BusyError("the tables are being written over and over. Try again.")
 
-    def _source(self, views: TempViews, seen: Reading, name: str) -> str:
+    @staticmethod
+    def _newest(session: SparkSession, seen: Reading, key: str) -> DataFrame:
+        return newest(session, seen, seen.world.resolve(key))
+
+    def _source(self, views: TempViews, seen: Reading, name: str) -> str | None:
+        if is_outside(name) and seen.world.known_key(name) is None:
+            return None  # which is Spark's to find
         key = seen.world.resolve(name)
         return views.add(key, newest(self._spark.session(), seen, key))
 

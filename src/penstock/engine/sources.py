@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
@@ -54,14 +54,16 @@ class Relation:
     """The columns that readers need, by the version up to which they have read."""
 
 
-def pinned(world: World, nodes: Iterable[str], run: str | None = None) -> dict[str, Relation]:
+def pinned(
+    world: World, nodes: Iterable[str], run: str | None = None, also: Collection[str] = ()
+) -> dict[str, Relation]:
     """Every table that these nodes read, as it is now; one that cannot be opened fails its readers only.
 
-    ``run``: of the transaction that is to see what it has committed itself.
+    ``also``: tables that will be read too. ``run``: of the transaction that is to see what it has committed itself.
     """
     graph = world.nodes_graph()
     ancestors = graph.ancestors([name for name in nodes if name in world.nodes])
-    wanted = [key for key in world.tables if key in ancestors]
+    wanted = [key for key in world.tables if key in ancestors or key in also]
     versions = newest_versions(world.tables[key].path for key in wanted)
     found = {}
     for key in wanted:

@@ -1,21 +1,22 @@
-"""Tables that Spark's catalog knows and Penstock does not: finding them, and taking Delta tables as sources."""
+"""What Spark's catalogs say of a name: a Delta table and where it lies, a view and its query, or something else."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from penstock.catalog import Schema, TableRecord, World
-from penstock.catalog.schema_records import SchemaRecords
-from penstock.engine.workplace import Workplace
-from penstock.errors import DefinitionError, NotFoundError, PenstockError
+from penstock.catalog import PlainView
+from penstock.catalog.catalog import now
+from penstock.errors import DefinitionError
+from penstock.frames.settings import ZONE, Settings, own
 from penstock.frames.spark.problems import spark_errors
-from penstock.sql.names import DEFAULT, OWN, QualifiedName, is_path, parts_of, quoted_parts
-from penstock.sql.query import parse_query, table_names
+from penstock.sql.dialect import quoted
+from penstock.sql.names import DEFAULT, QualifiedName, key_of, part, parts_of, quoted_parts
+from penstock.sql.qualifying import in_catalog
 from penstock.storage.delta_log import is_table
 from penstock.storage.locations import location as location_of
 
@@ -34,7 +35,7 @@ class Listed:
 
     @property
     def shown(self) -> str:
-        return ".".join(self.parts)
+        return ".".join(map(part, self.parts))
 
     @property
     def name(self) -> QualifiedName:
@@ -42,81 +43,10 @@ class Listed:
         return QualifiedName.of(list(self.parts[-2:]), self.shown)
 
 
-@dataclass(frozen=True)
-class Imported:
-    """What became of a table: its name here, or why it was left."""
-
-    source: str
-    name: str | None
-    why_not: str | None = None
-
-
-class SparkCatalog:
-    def __init__(self, work: Workplace):
-        self._work = work
-
-    def adopt(self, world: World, query: str) -> World:
-        """Take the tables of a view's query that only Spark's catalog knows; gives the world with them."""
-        names = [QualifiedName.read(text) for text in table_names(parse_query(query)) if not _is_known(world, text)]
-        found = [(name, one) for name in names if (one := find_named(self._work.session(), name)) is not None]
-        for name, one in found:
-            self._take(one, name)
-        return self._work.catalog.world() if found else world
-
-    def imported(self, text: str) -> list[Imported]:
-        """Take a table of Spark's catalog, or all Delta tables of one of its schemas."""
-        parts, session = parts_of(text), self._work.session()
-        single = find(session, parts) if len(parts) > 1 else None
-        if single is not None:
-            name = self._take(single, single.name)
-            return [Imported(single.shown, str(name))]
-        found = listed(session, parts)
-        if not found:
-            raise NotFoundError(
-                f"Spark's catalog has no table {text!r}, and no schema of that name with tables in it. Write "
-                "catalog.schema.table, or catalog.schema for all of its tables."
-            )
-        return [self._tried(one) for one in found]
-
-    def _tried(self, found: Listed) -> Imported:
-        try:
-            return Imported(found.shown, str(self._take(found, found.name)))
-        except PenstockError as problem:
-            return Imported(found.shown, None, str(problem))
-
-    def _take(self, found: Listed, name: QualifiedName) -> QualifiedName:
-        """Register a Delta table under a name, in a schema that is made if there is none."""
-        path = location(self._work.session(), found)
-        catalog, now = self._work.catalog, datetime.now(timezone.utc)
-        world = catalog.world()
-        known = world.tables.get(name.key)
-        if known is not None and known.path == path:
-            return name
-        if name.schema_key not in world.schemas:
-            SchemaRecords(catalog).add(Schema(key=name.schema_key, name=name.schema, created_at=now))
-        else:
-            world.check_can_be(str(name))
-        catalog.add_table(
-            TableRecord(
-                key=name.key, name=str(name), path=path, external=True, created_at=now, catalog_name=found.shown
-            )
-        )
-        self._work.tell(f"{found.shown} of Spark's catalog is the external table {name} now")
-        return name
-
-
-def _is_known(world: World, text: str) -> bool:
-    key = QualifiedName.read(text).key
-    kinds = (world.tables, world.views, world.plain)
-    return (
-        key.startswith(OWN) or is_path(text) or any(key in kind for kind in kinds) or world.late_node(key) is not None
-    )
-
-
 def find_named(session: SparkSession, name: QualifiedName) -> Listed | None:
     """What a name means to Spark; without a schema, it may be a temporary view."""
-    found = find(session, (name.schema, name.name))
-    if found is None and name.schema == DEFAULT:
+    found = find(session, name.parts)
+    if found is None and name.schema_key == DEFAULT:
         passing = find(session, (name.name,))
         return passing if passing is not None and passing.temporary else None
     return found
@@ -125,10 +55,11 @@ def find_named(session: SparkSession, name: QualifiedName) -> Listed | None:
 def find(session: SparkSession, parts: Sequence[str]) -> Listed | None:
     """The table of Spark's catalog that has this name."""
     name = quoted_parts(parts)
-    try:
-        table = session.catalog.getTable(name) if session.catalog.tableExists(name) else None
-    except AnalysisException:  # no name that it could have, or no catalog
-        return None
+    with spark_errors(f"Spark's catalog cannot be asked for {name}"):
+        try:
+            table = session.catalog.getTable(name) if session.catalog.tableExists(name) else None
+        except AnalysisException:  # no name that it could have, or no catalog
+            return None
     return None if table is None else _listed(table, tuple(parts))
 
 
@@ -151,27 +82,102 @@ def _listed(table: object, asked: tuple[str, ...]) -> Listed:
     )
 
 
-def location(session: SparkSession, found: Listed) -> str:
-    """Where a Delta table lies. What follows changes needs Delta's log, so nothing else will do."""
+def location(session: SparkSession, found: Listed) -> str | None:
+    """Where a Delta table lies; None of a table of another format. Temporary views are refused."""
     if found.temporary:
         raise DefinitionError(
-            f"{found.shown!r} is a temporary view of the Spark session, and is gone with it. Write its rows into a "
-            "table: CREATE TABLE .. AS SELECT .."
+            f"{found.shown!r} is a temporary view of the Spark session: no other session has it, and it is gone with "
+            "this one. Write its rows into a table, CREATE TABLE .. AS SELECT .., or make its query a view: "
+            "CREATE VIEW name AS .."
         )
-    if found.view:
-        raise DefinitionError(
-            f"{found.shown!r} is a view of Spark's catalog, whose definition Penstock does not follow. Create it here: "
-            f"CREATE VIEW {found.name} AS and its query."
-        )
+    if _format(session, found) != "delta":
+        return None
     with spark_errors(f"{found.shown!r} of Spark's catalog cannot be looked at"):
         told = session.sql(f"DESCRIBE DETAIL {found.sql}").collect()[0].asDict()
-    if told["format"] != "delta" or not told.get("location"):
-        raise DefinitionError(
-            f"{found.shown!r} is a table of the format {told['format']} in Spark's catalog, and only of a Delta table "
-            f"can be told what changed. Convert it in Spark, CONVERT TO DELTA {found.shown}, or copy its rows into a "
-            "table of Penstock."
-        )
     path = location_of(str(told["location"]), f"table {found.shown!r}")
     if not is_table(path):
         raise DefinitionError(f"{found.shown!r} of Spark's catalog has no Delta table at {path!r} any more.")
     return path
+
+
+def _format(session: SparkSession, found: Listed) -> str:
+    """What the rows of a table are kept in: delta, parquet, .., or nothing if its catalog does not say."""
+    with spark_errors(f"{found.shown!r} of Spark's catalog cannot be looked at"):
+        rows = session.sql(f"DESCRIBE TABLE EXTENDED {found.sql}").collect()
+    return next((str(row["data_type"]).lower() for row in rows if row["col_name"] == "Provider"), "")
+
+
+def no_changes_of(session: SparkSession, name: str) -> str:
+    """Why nothing that is maintained can read a name that only Spark knows, and what to do."""
+    meant = QualifiedName.read(name)
+    found = find(session, meant.parts) if meant.catalog else None
+    kind = meant.schema if found is None else _format(session, found)
+    told = f"a table of the format {kind}" if kind else "no Delta table"
+    what = f"{told} in Spark's catalog" if meant.catalog else f"a place of {kind} files"
+    return (
+        f"{name!r} is {what}, and only of a Delta table can be told what changed. "
+        f"{f'Convert it in Spark, CONVERT TO DELTA {meant}, copy' if kind == 'parquet' else 'Copy'} its rows into a "
+        "table here, or write REFRESH POLICY FULL: then each refresh reads all of it."
+    )
+
+
+def definition(session: SparkSession, parts: Sequence[str]) -> ViewText | None:
+    """What a view of Spark's is defined by, as it is now; None if there is no such view."""
+    try:
+        told = session.sql(f"DESCRIBE TABLE EXTENDED {quoted_parts(parts)} AS JSON").collect()[0][0]
+    except AnalysisException:
+        return None
+    kept = json.loads(told)
+    if not kept.get("view_text"):
+        return None
+    home = parts_of(kept["view_catalog_and_namespace"])
+    return ViewText(
+        name=".".join(map(part, parts)), text=kept["view_text"], catalog=home[0], schema=home[-1],
+        columns=tuple(column["name"] for column in kept["columns"]),
+        outputs=tuple(kept.get("view_query_output_columns") or ()), comment=kept.get("comment"),
+        settings=tuple(sorted((kept.get("view_creation_spark_configuration") or {}).items())),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewText:
+    """What Spark's catalog keeps of a view."""
+
+    name: str
+    text: str
+    catalog: str
+    schema: str
+    """What names without a catalog and a schema in the text are in."""
+    columns: tuple[str, ...]
+    outputs: tuple[str, ...]
+    """The columns of the query when the view was made; which may have others by now."""
+    settings: tuple[tuple[str, str], ...]
+    comment: str | None = None
+
+    @property
+    def query(self) -> str:
+        """The view as a query that means the same anywhere, with the columns that Spark shows of it."""
+        text = in_catalog(self.text, self.catalog, self.schema)
+        outputs = self.outputs or self.columns
+        if len({name.lower() for name in outputs}) < len(outputs):
+            return f"SELECT * FROM ({text}\n) AS t({', '.join(map(quoted, self.columns))})"
+        chosen = ", ".join(
+            quoted(found) if found == shown else f"{quoted(found)} AS {quoted(shown)}"
+            for found, shown in zip(outputs, self.columns, strict=True)
+        )
+        return f"SELECT {chosen} FROM ({text}\n)"
+
+    def settings_here(self, session: SparkSession) -> dict[str, str]:
+        """Those that the view was made under, as far as its meaning depends on them. A zone may be the session's."""
+        kept = dict(self.settings)
+        return dict(Settings.of({ZONE: own(session).settings[ZONE], **kept}).changed)
+
+    def as_plain(self, session: SparkSession, name: str, query: str) -> PlainView:
+        """The view as it is known here; in ``query`` its tables have their names here."""
+        with spark_errors(f"view {self.name!r} of Spark's catalog does not hold"):
+            fields = session.table(quoted_parts(parts_of(self.name))).schema.fields
+        return PlainView(
+            key=key_of(name), name=name, query=query, catalog_name=self.name, comment=self.comment, created_at=now(),
+            columns=tuple((field.name, field.dataType.simpleString()) for field in fields),
+            settings=self.settings_here(session),
+        )  # fmt: skip

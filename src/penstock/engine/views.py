@@ -8,10 +8,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from penstock.catalog import Definition, NodeRecord, Publication, ViewRecord, World
+from penstock.catalog.late_rows import late_name, late_names
 from penstock.catalog.leases import Leases
-from penstock.catalog.records import late_name, late_names
 from penstock.catalog.states import ACTIVE, SUSPENDED
 from penstock.catalog.transactions import Intents
+from penstock.engine.adopting import Adopting
 from penstock.engine.committing import Committing
 from penstock.engine.consistency import groups_of, hold_back, together
 from penstock.engine.definition import define, statement_of
@@ -24,8 +25,8 @@ from penstock.engine.relations import cycle
 from penstock.engine.replanning import Replanning
 from penstock.engine.report import Report, ViewReport
 from penstock.engine.sources import Relation, pinned
-from penstock.engine.spark_catalog import SparkCatalog
 from penstock.engine.spark_names import SparkNames
+from penstock.engine.spark_views import SparkViews
 from penstock.engine.steps import Request
 from penstock.engine.workplace import (
     Outdated,
@@ -63,9 +64,16 @@ _LOOKS = 100
 
 
 class Views:
-    def __init__(self, work: Workplace, committing: Committing, refresh: Callable[[list[str]], Report]):
+    def __init__(
+        self,
+        work: Workplace,
+        committing: Committing,
+        spark_views: SparkViews,
+        refresh: Callable[[list[str]], Report],
+    ):
         self._work = work
-        self._spark_catalog = SparkCatalog(work)
+        self._spark_views = spark_views
+        self._adopting = Adopting(work)
         self.names = SparkNames(work)
         self._committing = committing
         self._refresh = refresh
@@ -93,8 +101,10 @@ class Views:
         if not self._is_wanted(world, statement):
             return None
         with of_object(f"view {statement.name!r}"):
-            world = self._spark_catalog.adopt(world, statement.query)
+            adopted = self._adopting.adopt(world, statement.query)
+            self._spark_views.check(adopted.world, adopted.query)
         check_own(statement.name, statement.properties)
+        world, statement = adopted.world, replace(statement, query=adopted.query)
         definition = self.define(world, statement, settings)
         if statement.soonest and why_not_immediate(world, definition.view) is None:
             definition = replace(definition, view=replace(definition.view, refresh=str(When.IMMEDIATE)))
@@ -151,6 +161,12 @@ class Views:
             f"materialized view {statement.name!r} exists already. "
             "Use CREATE OR REPLACE, or CREATE .. IF NOT EXISTS, or DROP it first."
         )
+
+    def planned(self, world: World, statement: CreateView) -> tuple[World, Definition]:
+        """What a view would be, and the catalog with what it would take in; nothing is kept."""
+        with of_object(f"view {statement.name!r}"):
+            adopted = Adopting(self._work, trial=True).adopt(world, statement.query)
+        return adopted.world, self.define(adopted.world, replace(statement, query=adopted.query))
 
     def define(self, world: World, statement: CreateView, settings: Settings | None = None) -> Definition:
         spark, session = self._work.spark, self._work.session()

@@ -117,10 +117,12 @@ class Workplace:
         """Where a new table would go. The directory is its own only when it has been claimed."""
         return os.path.join(self.path, folder, re.sub(r"[^\w.-]", "_", name.removeprefix("__node_")))
 
-    def pinned(self, world: World, nodes: Collection[str]) -> tuple[World, dict[str, Relation]]:
+    def pinned(
+        self, world: World, nodes: Collection[str], also: Collection[str] = ()
+    ) -> tuple[World, dict[str, Relation]]:
         """The catalog and the tables that these nodes read as they were at one moment; definitions are as before."""
         for _ in range(_ATTEMPTS):
-            sources = pinned(world, nodes)
+            sources = pinned(world, nodes, also=also)
             if Intents(self.catalog).unchanged(world, sources):
                 return world, sources
             now = self.catalog.world()

@@ -7,6 +7,7 @@ its query gives it now.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -20,16 +21,41 @@ from penstock.sql.dialect import quoted
 from penstock.sql.json_functions import uses_json
 from penstock.sql.json_lineage import MARK, document_columns
 from penstock.sql.lexer import identifier, tokenize
-from penstock.sql.names import QualifiedName, key_of, sql_of
-from penstock.sql.query import parse_query, parse_written, table_names, written_out
+from penstock.sql.names import QualifiedName, is_path, key_of, sql_of
+from penstock.sql.query import parse_query, parse_written, substitute_tables, table_names, written_out
 from penstock.sql.statements import TableStatement
 
 
 def in_query(world: World, text: str) -> str:
-    """A query that somebody runs: plain views as their queries give them now."""
+    """A query that somebody runs: plain views by their queries, and what has a name here by that."""
+    return _of_reader(world, named_here(world, text), now=False)
+
+
+def in_current_query(world: World, text: str) -> str:
+    """The same of a query of now. Views of Spark's are read by Spark: they may have been replaced since one looked."""
+    return _of_reader(world, named_here(world, text), now=True)
+
+
+def _of_reader(world: World, text: str, *, now: bool) -> str:
     if not world.plain and not world.views:
         return text
-    return _documents(world, _written_out(world, text, (), stored=False), stamped=True)
+    return _documents(world, _written_out(world, text, (), stored=False, now=now), stamped=True)
+
+
+def named_here(world: World, text: str) -> str:
+    """The text with the names that tables have here, for those that Spark's catalogs give to them."""
+    if not world.has_names_of_spark or not _LONG.search(text):
+        return text
+
+    def named(name: str) -> str | None:
+        known = world.name_here(name)
+        return None if known is None else sql_of(known)
+
+    return substitute_tables(text, named)
+
+
+_LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`(?:[^`]|``)*`)\s*\.\s*[\w`]")
+"""What may be a name of three parts."""
 
 
 def in_statement(world: World, statement: TableStatement) -> TableStatement:
@@ -40,7 +66,7 @@ def in_statement(world: World, statement: TableStatement) -> TableStatement:
     if words.isdisjoint(QualifiedName.read(key).name for key in world.plain):
         return statement
     try:
-        return replace(statement, text=in_query(world, statement.text))
+        return replace(statement, text=_of_reader(world, statement.text, now=True))
     except SqlError:
         return statement
 
@@ -53,14 +79,17 @@ def in_definition(world: World, text: str, settings: Settings, name: str) -> str
     return _documents(world, found, stamped=False)
 
 
-def _written_out(world: World, text: str, above: tuple[str, ...], *, stored: bool) -> str:
+def _written_out(world: World, text: str, above: tuple[str, ...], *, stored: bool, now: bool = False) -> str:
     if not world.plain:
         return text
 
     def body(name: str) -> str | None:
-        key = key_of(name)
-        if key not in world.plain:
+        key = world.known_key(name)
+        if key is None or key not in world.plain:
             return None
+        of_spark = world.plain[key].catalog_name
+        if now and of_spark is not None:
+            return f"SELECT * FROM {sql_of(of_spark)}"
         if key in above:
             path = [world.display_name(k) for k in (*above[above.index(key) :], key)]
             raise DependencyError(
@@ -70,7 +99,7 @@ def _written_out(world: World, text: str, above: tuple[str, ...], *, stored: boo
         kept = maintained(world, key)
         if stored and kept is not None:
             return f"SELECT {', '.join(quoted(column) for column, _, _ in kept.columns)} FROM {sql_of(kept.name)}"
-        return _written_out(world, world.plain[key].query, (*above, key), stored=stored)
+        return _written_out(world, world.plain[key].query, (*above, key), stored=stored, now=now)
 
     return written_out(text, body)
 
@@ -115,7 +144,8 @@ def _documents_of(query: str, columns: tuple[str, ...]) -> set[str]:
 def plain_views_of(world: World, text: str) -> Iterator[str]:
     """The keys of the plain views that a text names itself."""
     if world.plain:
-        yield from (key_of(name) for name in table_names(parse_query(text)) if key_of(name) in world.plain)
+        keys = (world.known_key(name) for name in table_names(parse_query(text)) if not is_path(name))
+        yield from (key for key in keys if key is not None and key in world.plain)
 
 
 def readers_of(world: World, key: str) -> list[str]:
@@ -127,17 +157,26 @@ def readers_of(world: World, key: str) -> list[str]:
 
 def shown_graph(world: World) -> Dag:
     """Who reads whom in the words of the user: plain views are in it, and a read model stands for its query."""
-    if not world.plain:
+    outside = {key: tuple(map(key_of, outside_of(world, key))) for key in world.views}
+    if not world.plain and not any(outside.values()):
         return world.views_graph()
 
     def reads(text: str) -> tuple[str, ...]:
-        keys = (key_of(name) for name in table_names(parse_query(text)))
+        keys = (world.known_key(name) or key_of(name) for name in table_names(parse_query(text)))
         models = ((key, maintained(world, key)) for key in keys)
         return tuple(dict.fromkeys(key if model is None else model.key for key, model in models))
 
     plain = {key: reads(view.query) for key, view in world.plain.items() if maintained(world, key) is None}
-    kept = {key: reads(view.written) if view.written else view.reads for key, view in world.views.items()}
+    kept = {
+        key: reads(view.written) if view.written else (*view.reads, *outside[key]) for key, view in world.views.items()
+    }
     return Dag({**dict.fromkeys(world.tables, ()), **plain, **kept})
+
+
+def outside_of(world: World, key: str) -> tuple[str, ...]:
+    """The names of what a view reads that only Spark knows."""
+    own = world.nodes.get(key)
+    return () if own is None else own.details.outside
 
 
 def check_unread(world: World, keys: Collection[str], what: str) -> None:
@@ -158,7 +197,8 @@ def check_unread(world: World, keys: Collection[str], what: str) -> None:
 
 def _names(world: World, text: str, key: str) -> bool:
     """Whether a text names a relation, or the query of a read model."""
-    return any(key in (name, _model_key(world, name)) for name in map(key_of, table_names(parse_query(text))))
+    names = (world.known_key(name) or key_of(name) for name in table_names(parse_query(text)))
+    return any(key in (name, _model_key(world, name)) for name in names)
 
 
 def _model_key(world: World, key: str) -> str | None:
@@ -174,7 +214,8 @@ def _check_settings(world: World, text: str, settings: Settings, name: str) -> N
             unlike = sorted(dict(view.settings).items() ^ dict(settings.changed).items())
             raise DefinitionError(
                 f"view {name!r} cannot read {view.name!r}: that was created under another {unlike[0][0]}. "
-                f"Set it to the same, or run CREATE OR REPLACE VIEW {view.name} again in this session."
+                f"Set it to the same, or run CREATE OR REPLACE VIEW {view.catalog_name or view.name} again in this "
+                f"session{' of Spark' if view.catalog_name else ''}."
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.catalog import TableRecord, ViewRecord, World
 from penstock.errors import NotSupportedError
 from penstock.observe.listings import STATEMENT, Listing
-from penstock.sql.names import DEFAULT, QualifiedName, key_of
+from penstock.sql.names import DEFAULT, QualifiedName
 from penstock.sql.statements import ShowCreate
 from penstock.storage.delta_log import Snapshot
 from penstock.vocabulary import Policy
@@ -22,9 +22,11 @@ _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materializ
 
 def listing(world: World, asked: ShowCreate) -> Listing:
     """What SHOW CREATE gives: one row, named as Spark names it."""
-    plain = world.plain.get(key_of(asked.name))
+    plain = world.plain.get(world.known_key(asked.name) or "")
     if plain is not None:
-        return Listing(f"{STATEMENT} STRING", [(f"CREATE VIEW {_relation(plain.name)}\nAS {plain.query}",)])
+        name = QualifiedName.read(plain.name)
+        here = str(QualifiedName(name.schema, name.name))  # where it can be made, if it is one of Spark's
+        return Listing(f"{STATEMENT} STRING", [(f"CREATE VIEW {_relation(here)}\nAS {plain.query}",)])
     key = world.view_key(asked.name) if asked.view else world.resolve(asked.name)
     if key in world.views:
         text = of_view(world, world.views[key])
@@ -141,7 +143,7 @@ def _relation(name: str) -> str:
     ('`odd name`', 'gold.totals', '`odd schema`.`a.b`')
     """
     found = QualifiedName.read(name)
-    return _name(found.name) if found.schema == DEFAULT else f"{_name(found.schema)}.{_name(found.name)}"
+    return _name(found.name) if found.schema_key == DEFAULT else ".".join(map(_name, found.parts))
 
 
 def _name(name: str) -> str:

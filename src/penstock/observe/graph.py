@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.catalog import Catalog
 from penstock.engine.consistency import groups_of
-from penstock.engine.writing_out import shown_graph
+from penstock.engine.writing_out import outside_of, shown_graph
 from penstock.observe.status import ViewStatus, status
 from penstock.sql.names import key_of
 from penstock.vocabulary import State, Status
@@ -38,6 +38,8 @@ class GraphNode:
     """Views above it that do not advance: suspended, or in error."""
     read_model: bool = False
     """Whether the view is the table of a read model."""
+    outside: bool = False
+    """Whether it is a table that only Spark knows: it has no versions, and tells no changes."""
     status: ViewStatus | None = field(default=None, compare=False)
     """Of a view: all that is told of it."""
 
@@ -68,7 +70,7 @@ class Graph:
     def __str__(self) -> str:
         lines: list[str] = []
         for root in self.roots():
-            lines.append(f"{root.name} ({root.kind})")
+            lines.append(f"{root.name} ({root.kind}{', read by Spark' if root.outside else ''})")
             lines.extend(self._branch(root, ""))
         return "\n".join(lines) or "no tables yet"
 
@@ -85,12 +87,14 @@ class Graph:
 def graph(catalog: Catalog) -> Graph:
     world = catalog.world()
     dag, known = shown_graph(world), {key_of(view.name): view for view in status(catalog)}
+    outside = {key_of(name): name for key in world.views for name in outside_of(world, key)}
     return Graph(
         tuple(
             GraphNode(
-                name=world.display_name(key),
+                name=outside.get(key) or world.display_name(key),
+                outside=key in outside,
                 kind="view" if key in world.views else "plain view" if key in world.plain else "table",
-                reads=tuple(world.display_name(read) for read in dag.inputs(key)),
+                reads=tuple(outside.get(read) or world.display_name(read) for read in dag.inputs(key)),
                 readers=tuple(world.display_name(reader) for reader in dag.readers(key)),
                 **(_freshness(known[key]) if key in known else {}),
                 immediate=key in world.views and world.views[key].immediate,

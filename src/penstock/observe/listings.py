@@ -14,6 +14,7 @@ from penstock.catalog.checkpoints import Checkpoint
 from penstock.engine.catalog_names import wanted_name
 from penstock.engine.consistency import groups_of, schedule_policy
 from penstock.engine.settings import SETTINGS
+from penstock.engine.writing_out import outside_of
 from penstock.frames.settings import Settings
 from penstock.graph.watermarks import as_time
 from penstock.observe.epochs import in_phases
@@ -70,7 +71,7 @@ def chosen(world: World, schema: str | None) -> Wanted:
 def schemas(world: World) -> Listing:
     """How many tables, materialized views and plain views are in each."""
     kinds = (world.tables, world.views, world.plain)
-    counts = [Counter(QualifiedName.read(key).schema for key in kind) for kind in kinds]
+    counts = [Counter(QualifiedName.read(key).schema_key for key in kind) for kind in kinds]
     rows = [
         (schema.name, *(count[schema.key] for count in counts), schema.created_at) for schema in world.schemas.values()
     ]
@@ -111,6 +112,8 @@ def dependencies(world: World, name: str) -> Listing:
         for other in graph.order(names):
             kind = "view" if other in world.views else "table"
             rows.append((world.display_name(key), direction, world.display_name(other), kind, other in direct))
+    for reader in [key, *graph.order(graph.ancestors([key]))]:
+        rows += [(world.display_name(key), "reads", n, "table", reader == key) for n in outside_of(world, reader)]
     return Listing("name STRING, direction STRING, other STRING, kind STRING, direct BOOLEAN", rows)
 
 
@@ -229,7 +232,7 @@ def description(world: World, name: str, session: Settings | None = None) -> Lis
         "# Policy": view.policy,
         **({"# Options": str(view.options)} if str(view.options) else {}),
         "# Incremental": "yes" if view.incremental else f"no: {view.reason} ({view.reason_code})",
-        "# Reads": ", ".join(world.display_name(r) for r in view.reads),
+        "# Reads": ", ".join([*(world.display_name(r) for r in view.reads), *details.outside]),
         **{f"# Setting {name}": value for name, value in settings.shown.items()},
         **({"# Other here": ", ".join(settings.unlike(session))} if session not in (None, settings) else {}),
         **({"# Placement": placement} if placement else {}),

@@ -14,8 +14,13 @@ def plain_views(world: World, wanted: Wanted = lambda name: True) -> Listing:
     for view in (one for one in world.plain.values() if wanted(one.name)):
         model = maintained(world, view.key)
         columns = [name for name, _ in view.columns]
-        rows.append((view.name, view.query, columns, None if model is None else model.name, view.created_at))
-    return Listing("name STRING, query STRING, columns ARRAY<STRING>, read_model STRING, created_at TIMESTAMP", rows)
+        of_model = None if model is None else model.name
+        rows.append((view.name, view.query, columns, of_model, view.created_at, view.catalog_name))
+    return Listing(
+        "name STRING, query STRING, columns ARRAY<STRING>, read_model STRING, created_at TIMESTAMP, "
+        "catalog_name STRING",
+        rows,
+    )
 
 
 def read_models(world: World, wanted: Wanted = lambda name: True) -> Listing:
@@ -63,6 +68,7 @@ def _of_plain(world: World, view: PlainView) -> Listing:
         "# Name": view.name,
         "# Query": view.query,
         "# Comment": view.comment or "",
+        **({"# Of Spark's catalog": view.catalog_name} if view.catalog_name is not None else {}),
         **({"# Read model": model.name} if model is not None else {}),
         **{f"# Setting {name}": value for name, value in view.settings.items()},
         "# Created": view.created_at.isoformat(timespec="seconds"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from penstock.catalog import Catalog, World
+from penstock.engine.writing_out import outside_of
 from penstock.errors import NotFoundError, PenstockError, nearest
 from penstock.observe import column_lineage, listings, models
 from penstock.observe.alerting import current_alerts
@@ -83,6 +84,7 @@ def _dependencies(catalog: Catalog) -> Listing:
         for view in world.views.values()
         for read in view.reads
     ]
+    rows += [(view.name, name, "table") for view in world.views.values() for name in outside_of(world, view.key)]
     return Listing("view STRING, reads STRING, kind STRING", rows)
 
 

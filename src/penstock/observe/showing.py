@@ -28,7 +28,7 @@ class Showing:
 
     catalog: Catalog
     spark: SparkOnDemand
-    define: Callable[[World, s.CreateView], Definition]
+    planned: Callable[[World, s.CreateView], tuple[World, Definition]]
     """How a view would be maintained."""
     query: Callable[[str], DataFrame]
 
@@ -77,7 +77,7 @@ class Showing:
             case s.ExplainView():
                 return listings.lines("explanation", str(explain_known(self.catalog, world, statement.name)))
             case s.ExplainCreate():
-                planned = explain_planned(world, self.define(world, statement.create))
+                planned = explain_planned(*self.planned(world, statement.create))
                 return listings.lines("explanation", str(planned))
             case s.ExplainQuery():
                 return listings.lines("plan", spark_plan(self.query(statement.query), statement.mode))

@@ -145,7 +145,8 @@ def status(catalog: Catalog) -> list[ViewStatus]:
         found.append(
             ViewStatus(
                 name=view.name, policy=view.policy, refresh=view.refresh, incremental=view.incremental,
-                reason=view.reason_code, reads=tuple(world.display_name(r) for r in view.reads),
+                reason=view.reason_code,
+                reads=(*(world.display_name(r) for r in view.reads), *world.nodes[key].details.outside),
                 populated=world.nodes[key].version is not None, frontier=frontier,
                 watermark=as_time(world.watermarks[key].value) if key in world.watermarks else None,
                 location=world.nodes[key].path, catalog_name=None if name is None else name.shown,

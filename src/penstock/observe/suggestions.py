@@ -14,6 +14,7 @@ NEXT_STEPS: Mapping[Reason, str] = {
     "TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days').",
     Reason.STATE_MISMATCH: "Run penstock verify, and look for what else writes to the view's table or its sources.",
     Reason.SCHEMA_CHANGED: "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
+    Reason.VIEW_REPLACED: "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
     Reason.PLAN_CHANGED: "Nothing to do: the view was planned and filled anew, and the next refresh is incremental.",
     Reason.CHEAPER: "Nothing to do. To maintain it all the same: ALTER MATERIALIZED VIEW .. REFRESH POLICY "
     "INCREMENTAL.",

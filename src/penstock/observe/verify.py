@@ -118,6 +118,8 @@ def _consumed(world: World, view: ViewRecord) -> dict[str, Frontier]:
     changing = non_deterministic(parse_query(view.query))
     if changing is not None:
         raise _NotVerified(f"{changing.construct} gives something else each time")
+    if node.details.outside:
+        raise _NotVerified(f"it reads {', '.join(node.details.outside)}, of which no version is kept")
     found: dict[str, Frontier] = {}
     for name in _followed(world, view, node):
         for read, frontier in world.frontiers.get(name, {}).items():

@@ -88,7 +88,7 @@ class FromReader:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 if node.args.get("sample"):
                     raise Unsupported(Reason.NON_DETERMINISTIC, "TABLESAMPLE")
-                refuse_extras(node, {"this", "db", "alias", "joins", "laterals"})
+                refuse_extras(node, {"this", "db", "catalog", "alias", "joins", "laterals"})
                 return self._more(node, self._table(node))
             case exp.Subquery():
                 refuse_extras(node, {"this", "alias", "with_", "joins", "laterals", "order", "limit", "offset"})

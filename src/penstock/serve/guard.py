@@ -8,6 +8,7 @@ What cannot be read here is refused, since nobody can say what Spark would make 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 import sqlglot
@@ -23,7 +24,7 @@ from penstock.sql.as_of import find_past
 from penstock.sql.dialect import SparkSql
 from penstock.sql.lexer import Token, tokenize
 from penstock.sql.names import OF_SPARK
-from penstock.sql.query import tables, whole
+from penstock.sql.query import name_of, parse_query, table_names, tables, whole
 
 REACHING = frozenset(
     """
@@ -51,24 +52,29 @@ _READERS = tuple(
 )  # fmt: skip
 
 
-def check(statement: s.Statement, role: Role) -> None:
+Known = Callable[[str], bool]
+"""Says whether a name of Spark's catalogs is that of a table or view of the warehouse."""
+
+
+def check(statement: s.Statement, role: Role, known: Known) -> None:
     """Raise ``Refused`` for a statement that reaches outside the warehouse, unless it is an admin's."""
     if role >= Role.ADMIN:
         return
     match statement:
         case s.Query(text=text):
-            _check_query(text)
+            _check_query(text, known)
         case s.ExplainQuery(query=text):
-            _check_query(text)
+            _check_query(text, known)
         case s.ExplainCreate(create=create):
-            _check_query(create.query)
+            _check_query(create.query, known)
+            _check_known(create.query, known)
         case s.TableStatement(writes=False, text=text):
             _check_tokens(text)
         case s.TableStatement() | s.CreateView() | s.CreateTable():
             raise _refused("it makes or changes something")
 
 
-def _check_query(text: str) -> None:
+def _check_query(text: str, known: Known) -> None:
     _check_tokens(text)
     try:
         trees = sqlglot.parse(whole(find_past(text)[0]), dialect=SparkSql)
@@ -77,20 +83,27 @@ def _check_query(text: str) -> None:
     if len(trees) != 1 or not isinstance(trees[0], exp.Query | exp.Values | exp.From | exp.Table):
         raise _refused("it is no plain query")
     for node in trees[0].walk():
-        _check_node(node)
+        _check_node(node, known)
     try:
         list(tables(trees[0]))
     except (NotSupportedError, NotFoundError) as problem:
         raise _refused(f"it names what is outside the warehouse: {problem}") from None
 
 
-def _check_node(node: exp.Expr) -> None:
+def _check_known(text: str, known: Known) -> None:
+    """What a view may take from Spark's catalogs, whoever only asks how it would be kept does not get to see."""
+    for name in table_names(parse_query(text)):
+        if not known(name):
+            raise _refused(f"{name} is no table or view of the warehouse")
+
+
+def _check_node(node: exp.Expr, known: Known) -> None:
     if isinstance(node, _SCRIPTS + _READERS):
         raise _refused("it runs a script, or reads or writes files")
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and _called(node) not in KNOWN:
         raise _refused(f"it calls {_called(node)}, which is not known to look at its arguments alone")
     if isinstance(node, exp.Table):
-        _check_table(node)
+        _check_table(node, known)
 
 
 def _called(node: exp.Expr) -> str:
@@ -98,10 +111,10 @@ def _called(node: exp.Expr) -> str:
     return str(name).lower()
 
 
-def _check_table(table: exp.Table) -> None:
+def _check_table(table: exp.Table, known: Known) -> None:
     if isinstance(table.this, exp.Identifier):
         strange = any(c in part.name for part in table.parts for c in "/\\:")
-        if strange or table.catalog or table.db.lower() in OF_SPARK:
+        if strange or table.db.lower() in OF_SPARK or (table.catalog and not known(name_of(table))):
             raise _refused(f"{table.sql(dialect='spark')} is no table of the warehouse")
     elif not isinstance(table.this, exp.Func) or _name_of_function(table.this) not in KNOWN:
         raise _refused(f"{table.sql(dialect='spark')} is no table of the warehouse")

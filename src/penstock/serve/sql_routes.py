@@ -146,7 +146,7 @@ def execute(hosted: Hosted, caller: Caller, text: str, limit: int, *, reads: boo
             403, f"this statement takes the role {role.word}, and {caller.name!r} has the role {caller.role.word}.",
             help=f"Use a token with the role {role.word}.",
         )  # fmt: skip
-    guard.check(statement, caller.role)
+    guard.check(statement, caller.role, hosted.db.knows)
     found = hosted.db.read_here(text, schema=schema)
     rows = None if found is None else found_here(found)
     if rows is None:
@@ -181,7 +181,7 @@ async def explain(body: Planned, request: Request, hosted: Named, caller: Reader
         statement = parse(f"EXPLAIN {body.command}")
         if not isinstance(statement, ExplainCreate):
             raise Refused(400, "this is not CREATE MATERIALIZED VIEW.", help="POST other statements to /query.")
-        guard.check(statement, caller.role)
+        guard.check(statement, caller.role, hosted.db.knows)
         found = hosted.db.explain(body.command)
         return answer({**found.to_dict(), "verdict": found.verdict(), "text": str(found)})
 

@@ -1,4 +1,5 @@
 """What tables and views are called: a schema and a name, how both are written, and what tells two of them apart.
+What a catalog of the Spark session has is called by three parts, with that catalog before them.
 
 Whatever reads a name from a user, or writes one for a user or for Spark, does it here. What the catalog and the plan
 know a relation by is its ``key``, a text.
@@ -23,6 +24,9 @@ OWN = f"{SYSTEM}."
 FORMATS = frozenset("delta parquet csv json text orc avro xml binaryfile iceberg".split())
 """What Spark reads a path as, where it stands before that: delta.`/data/orders`."""
 
+FILES = FORMATS - {"delta"}
+"""Those of which no log tells what changed."""
+
 OF_SPARK = FORMATS | {"global_temp", "system"}
 """What stands before a name that means something of Spark's own: a file, a temporary view, a function."""
 
@@ -40,10 +44,15 @@ class QualifiedName:
     ('Gold', 'odd name', 'Gold.`odd name`', 'gold.`odd name`')
     >>> str(QualifiedName.read("default.Totals")), str(QualifiedName.read("totals", "gold"))
     ('Totals', 'gold.totals')
+    >>> name = QualifiedName.read("spark_catalog.Default.Orders")
+    >>> name.catalog, str(name), name.key
+    ('spark_catalog', 'spark_catalog.Default.Orders', 'spark_catalog.default.orders')
     """
 
     schema: str
     name: str
+    catalog: str = ""
+    """Of the Spark session; empty for what has its name here."""
 
     @classmethod
     def read(cls, text: str, current: str = DEFAULT) -> QualifiedName:
@@ -53,16 +62,20 @@ class QualifiedName:
     @classmethod
     def of(cls, parts: list[str], text: str, current: str = DEFAULT) -> QualifiedName:
         """A name of these parts; ``text`` is how it was written."""
-        if len(parts) > 2:
+        if len(parts) > 3:
             raise NotSupportedError(
-                f"{text!r}: a name has two parts, schema.name, and one of three means a catalog of the Spark session. "
-                f"Run penstock import {'.'.join(map(part, parts))}, and use the name that it gets here."
+                f"{text!r}: a name has two parts, schema.name, or three for what is in a catalog of the Spark session: "
+                "catalog.schema.name. Register a Delta table by its path: CREATE TABLE name LOCATION 'path'."
             )
+        if len(parts) == 3:
+            return cls(parts[1], parts[2], parts[0])
         schema, name = parts if len(parts) == 2 else (current, parts[0])
         return cls(DEFAULT if schema.lower() == DEFAULT else schema, name)
 
     def __str__(self) -> str:
         """As it is shown: ``read`` gives it again."""
+        if self.catalog:
+            return ".".join(map(part, self.parts))
         if self.schema == DEFAULT:
             return self.name if _PLAIN.fullmatch(self.name) else _quoted(self.name)
         return f"{part(self.schema)}.{part(self.name)}"
@@ -70,11 +83,16 @@ class QualifiedName:
     @property
     def key(self) -> str:
         """What tells it from all other names, which do not depend on case."""
-        return str(QualifiedName(self.schema.lower(), self.name.lower()))
+        return str(QualifiedName(self.schema.lower(), self.name.lower(), self.catalog.lower()))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.catalog, self.schema, self.name) if self.catalog else (self.schema, self.name)
 
     @property
     def schema_key(self) -> str:
-        return self.schema.lower()
+        """The schema here that it is in; empty for what is in a catalog of Spark's."""
+        return "" if self.catalog else self.schema.lower()
 
     @property
     def sql(self) -> str:
@@ -83,11 +101,13 @@ class QualifiedName:
         >>> QualifiedName("gold", "a`b").sql, QualifiedName(DEFAULT, "totals").sql
         ('`gold`.`a``b`', '`totals`')
         """
-        return _quoted(self.name) if self.schema == DEFAULT else f"{_quoted(self.schema)}.{_quoted(self.name)}"
+        if self.schema == DEFAULT and not self.catalog:
+            return _quoted(self.name)
+        return quoted_parts(self.parts)
 
     def beside(self, name: str) -> QualifiedName:
         """Another name in the same schema."""
-        return QualifiedName(self.schema, name)
+        return QualifiedName(self.schema, name, self.catalog)
 
 
 @lru_cache(maxsize=20_000)
@@ -107,6 +127,18 @@ def is_path(text: str) -> bool:
     (True, True, False)
     """
     return "/" in text and "`" not in text
+
+
+def is_outside(text: str) -> bool:
+    """Whether a name may mean something in Spark alone: three parts, or a format and the path of files.
+
+    >>> is_outside("lake.gold.orders"), is_outside("parquet.`/data/a`"), is_outside("gold.orders"), is_outside("/a/b")
+    (True, True, False, False)
+    """
+    if is_path(text):
+        return False
+    name = QualifiedName.read(text)
+    return bool(name.catalog) or (name.schema.lower() in FILES and "/" in name.name)
 
 
 def sql_of(text: str) -> str:

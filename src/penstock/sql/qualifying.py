@@ -15,8 +15,8 @@ from penstock.errors import SqlError
 from penstock.sql.as_of import clauses_of_past
 from penstock.sql.dialect import SparkSql, quoted
 from penstock.sql.lexer import tokenize
-from penstock.sql.names import DEFAULT, QualifiedName
-from penstock.sql.query import behind_sample, parse_written, tables, whole
+from penstock.sql.names import DEFAULT, QualifiedName, is_outside
+from penstock.sql.query import behind_sample, name_of, parse_written, tables, whole
 
 _LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`(?:[^`]|``)*`)\s*\.\s*[\w`*]")
 """What may be a column with its table's schema before it."""
@@ -39,6 +39,19 @@ def qualified(text: str, current: str) -> str:
     """
     if current == DEFAULT and not _has_long(text):
         return text
+    return _rewritten(text, QualifiedName(current, ""))
+
+
+def in_catalog(text: str, catalog: str, schema: str) -> str:
+    """A query of Spark's, in which names without a catalog and a schema are in these, as it is meant anywhere.
+
+    >>> in_catalog("SELECT gold.a.x FROM a JOIN silver.b JOIN lake.c.d JOIN parquet.`/e`", "spark_catalog", "gold")
+    'SELECT `a`.x FROM `spark_catalog`.`gold`.a JOIN `spark_catalog`.silver.b JOIN lake.c.d JOIN parquet.`/e`'
+    """
+    return _rewritten(text, QualifiedName(schema, "", catalog))
+
+
+def _rewritten(text: str, home: QualifiedName) -> str:
     text = whole(text)
     past = list(clauses_of_past(text))
     shown = text
@@ -46,7 +59,7 @@ def qualified(text: str, current: str) -> str:
         shown = shown[:start] + " " * (end - start) + shown[end:]
     try:
         tree = parse_written(shown)
-        edits = [*_schemas(tree, current), *_columns(tree, shown, current, dict(past))]
+        edits = [*_homes(tree, home), *_columns(tree, shown, home, dict(past))]
     except SqlError:  # whoever reads it next says so, or knows better
         return text
     for start, end, new in sorted(edits, reverse=True):
@@ -64,36 +77,38 @@ def _has_long(text: str) -> bool:
     return any(named[i - 1] and named[i + 1] and tokens[i + 2].text == "." for i in dots)
 
 
-def _schemas(tree: exp.Expr, current: str) -> Iterator[_Edit]:
-    if current != DEFAULT:
-        for table in tables(tree):
-            if not table.args.get("db"):
-                start = table.this.meta["start"]
-                yield start, start, f"{quoted(current)}."
+def _homes(tree: exp.Expr, home: QualifiedName) -> Iterator[_Edit]:
+    """The schema before names without one, and the catalog, if there is one, before names without that."""
+    for table in tables(tree):
+        said = len(table.parts)
+        missing = list(home.parts[: len(home.parts) - said])
+        if missing and not (said == 1 and missing == [DEFAULT]) and not is_outside(name_of(table)):
+            start = table.parts[0].meta["start"]
+            yield start, start, "".join(f"{quoted(each)}." for each in missing)
 
 
-def _columns(tree: exp.Expr, text: str, current: str, past: dict[int, int]) -> Iterator[_Edit]:
+def _columns(tree: exp.Expr, text: str, home: QualifiedName, past: dict[int, int]) -> Iterator[_Edit]:
     scopes: dict[int, list[exp.Table]] = {}
     for table in tables(tree):
         if not table.alias:
             scopes.setdefault(id(table.find_ancestor(*_SCOPES)), []).append(table)
     columns = [column for column in tree.find_all(exp.Column) if len(column.parts) > 1]
-    told = [(c, one) for c in columns if len(c.parts) > 2 and (one := _told(c, scopes, current)) is not None]
+    told = [(c, *one) for c in columns if len(c.parts) > 2 and (one := _told(c, scopes, home)) is not None]
     seen = Counter(one.name.lower() for those in scopes.values() for one in those)
     seen.update(one.parent.alias_or_name.lower() for one in tree.find_all(exp.TableAlias) if one.parent is not None)
     aliases: dict[int, str] = {}
-    for table in _to_name([table for _, table in told], scopes):
+    for table in _to_name([table for _, table, _ in told], scopes):
         alone = seen[table.name.lower()] == 1
-        aliases[id(table)] = table.name if alone else _alias(_name(table, current), seen)
+        aliases[id(table)] = table.name if alone else _alias(_name(table, home), seen)
         if not alone:
             end = behind_sample(text, table.this.meta["end"] + 1)
             after = next((past[start] for start in past if not text[end:start].strip() and start >= end), end)
             yield after, after, f" AS {quoted(aliases[id(table)])}"
-    for column, table in told:
-        yield column.parts[0].meta["start"], column.parts[1].meta["end"] + 1, quoted(aliases[id(table)])
-    done, others = {id(column) for column, _ in told}, _other_names(tree, scopes)
+    for column, table, said in told:
+        yield column.parts[0].meta["start"], column.parts[said - 1].meta["end"] + 1, quoted(aliases[id(table)])
+    done, others = {id(column) for column, _, _ in told}, _other_names(tree, scopes)
     for column in columns:
-        mine = None if id(column) in done else _called(column, scopes, others, current)
+        mine = None if id(column) in done else _called(column, scopes, others, home)
         if mine is not None and aliases.get(id(mine), mine.name) != mine.name:
             first = column.parts[0].meta
             yield first["start"], first["end"] + 1, quoted(aliases[id(mine)])
@@ -114,22 +129,25 @@ def _alias(name: QualifiedName, taken: Counter[str]) -> str:
     return alias
 
 
-def _name(table: exp.Table, current: str) -> QualifiedName:
-    return QualifiedName.of([part.name for part in table.parts], table.sql(dialect=SparkSql), current)
+def _name(table: exp.Table, home: QualifiedName) -> QualifiedName:
+    name = QualifiedName.of([part.name for part in table.parts], table.sql(dialect=SparkSql), home.schema)
+    return name if name.catalog else QualifiedName(name.schema, name.name, home.catalog)
 
 
-def _told(column: exp.Column, scopes: dict[int, list[exp.Table]], current: str) -> exp.Table | None:
-    """The table that the first two parts of a column's name mean, if they mean one."""
-    key = QualifiedName.of([part.name for part in column.parts[:2]], "").key
+def _told(column: exp.Column, scopes: dict[int, list[exp.Table]], home: QualifiedName) -> tuple[exp.Table, int] | None:
+    """The table that the first parts of a column's name mean, if they mean one, and how many these are."""
+    parts = tuple(part.name.lower() for part in column.parts)
     for scope in _around(column):
-        found = [table for table in scopes.get(id(scope), ()) if _name(table, current).key == key]
-        if found:
-            return found[0] if len(found) == 1 else None
+        named = [(table, _whole(_name(table, home))) for table in scopes.get(id(scope), ())]
+        for said in (3, 2):
+            found = [table for table, name in named if len(parts) > said and name[-said:] == parts[:said]]
+            if found:
+                return (found[0], said) if len(found) == 1 else None
     return None
 
 
 def _called(
-    column: exp.Column, scopes: dict[int, list[exp.Table]], others: dict[int, set[str]], current: str
+    column: exp.Column, scopes: dict[int, list[exp.Table]], others: dict[int, set[str]], home: QualifiedName
 ) -> exp.Table | None:
     """The table without an alias that the first part of a column's name calls, if there is one and nothing else.
 
@@ -140,9 +158,13 @@ def _called(
         found = [table for table in scopes.get(id(scope), ()) if table.name.lower() == name]
         if found or name in others.get(id(scope), ()):
             if len(found) > 1:
-                found = [table for table in found if _name(table, current).schema_key == current.lower()]
+                found = [table for table in found if _whole(_name(table, home))[:2] == _whole(home)[:2]]
             return found[0] if len(found) == 1 and name not in others.get(id(scope), ()) else None
     return None
+
+
+def _whole(name: QualifiedName) -> tuple[str, str, str]:
+    return name.catalog.lower(), name.schema.lower(), name.name.lower()
 
 
 def _other_names(tree: exp.Expr, scopes: dict[int, list[exp.Table]]) -> dict[int, set[str]]:

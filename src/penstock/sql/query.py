@@ -25,7 +25,7 @@ from penstock.sql.event_time import (
 )
 from penstock.sql.json_functions import rewrite_json, uses_json
 from penstock.sql.lexer import error_at, tokenize
-from penstock.sql.names import DEFAULT, FORMATS, OWN, QualifiedName, key_of
+from penstock.sql.names import DEFAULT, OWN, QualifiedName, key_of
 from penstock.sql.rewriting import Rewriting
 
 # sqlglot warns on standard error about statements it hands through; what matters to the user is raised here instead.
@@ -175,8 +175,10 @@ def name_of(table: exp.Table) -> str:
 def tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Every reference to a real table in a tree."""
     for table in tree.find_all(exp.Table):
+        if isinstance(table.this, exp.Dot):  # more parts than a name has
+            name_of(table)
         if isinstance(table.this, exp.Identifier) and (table.args.get("db") or not _is_cte(table)):
-            if table.db.lower() in FORMATS and "/" in table.name:
+            if table.db.lower() == "delta" and "/" in table.name:
                 raise NotFoundError.of_path(table.name)
             yield table
 
@@ -216,17 +218,22 @@ def behind_sample(text: str, end: int) -> int:
     return behind.end() if behind else end
 
 
-def substitute_tables(text: str, replace: Callable[[str], str]) -> str:
+def substitute_tables(text: str, replace: Callable[[str], str | None]) -> str:
     """The text with each table's name replaced, every other character kept; a name without an alias keeps its name.
 
-    >>> substitute_tables("SELECT t.a FROM t JOIN u AS v", lambda name: "x_" + name)
-    'SELECT t.a FROM x_t AS `t` JOIN x_u AS v'
+    A name for which there is nothing else stays.
+
+    >>> substitute_tables("SELECT t.a FROM t JOIN u AS v JOIN w", {"t": "x_t", "u": "x_u"}.get)
+    'SELECT t.a FROM x_t AS `t` JOIN x_u AS v JOIN w'
     """
     edits = []
     text = whole(text)
     for table in tables(_parse(text)):
+        new = replace(name_of(table))
+        if new is None:
+            continue
         end = table.this.meta["end"] + 1
-        edits.append((table.parts[0].meta["start"], end, replace(name_of(table))))
+        edits.append((table.parts[0].meta["start"], end, new))
         if not table.alias and not isinstance(table.parent, exp.Insert):
             place = behind_sample(text, end)
             edits.append((place, place, f" AS {quoted(table.name)}"))
