@@ -40,6 +40,7 @@ from penstock.storage.delta_log import is_table
 from penstock.storage.locations import location
 from penstock.vocabulary import AlertKind
 
+_PROBLEMS: tuple[type[Exception], ...] = (PenstockError, *SPARK_PROBLEMS, *LOST_PROBLEMS)
 _OWNER = "penstock.owner"
 """The property that tells whose a view of Spark's is."""
 _LEASE = "__catalog_names"
@@ -146,7 +147,7 @@ class SparkNames:
         """What was defined or refreshed stands, whatever becomes of its name, which is tried again later."""
         try:
             yield
-        except (PenstockError, *SPARK_PROBLEMS, *LOST_PROBLEMS) as problem:
+        except _PROBLEMS as problem:
             self._work.tell(f"names in Spark's catalog are not as they should be yet: {problem}")
 
     def _left(self, world: World, failed: Collection[str] = ()) -> tuple[list[WantedName], list[CatalogName]]:
