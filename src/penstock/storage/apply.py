@@ -165,7 +165,7 @@ def _write(
     placer = Placer.of(before, change.keys)
     if change.local is not None and placer.by_hand:
         told = change.keys if change.keys is not None else [c for c in change.local.column_names if c != WEIGHT]
-        if not replaced or (can_tell(change.local, told) and fit_here(replaced, limits.LOCAL_TABLE_ROWS)):
+        if not replaced or (can_tell(change.local, told) and fit_here(before.path, replaced, limits.LOCAL_TABLE_ROWS)):
             added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)  # which checks what goes
             return write_table(
@@ -215,7 +215,7 @@ def _write_found(
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
     placer = Placer.of(before, change.keys)
-    if change.local is not None and placer.by_hand and fit_here(replaced, limits.LOCAL_TABLE_ROWS):
+    if change.local is not None and placer.by_hand and fit_here(before.path, replaced, limits.LOCAL_TABLE_ROWS):
         added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
         return write_table(placer.sorted(rows), before.path, run, short_groups=placer.short_groups)
