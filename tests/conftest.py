@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 import penstock
 from catalogs import put_elsewhere
-from cluster import ON_CLUSTER, Cluster, running_cluster
 from connect_server import OVER_CONNECT, connect_session, opened
 from postgres import new_database, running_server
+from spark_cluster import ON_CLUSTER, Cluster, running_cluster
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("penstock", deadline=None)

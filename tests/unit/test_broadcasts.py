@@ -1,4 +1,4 @@
-"""What is sent to every executor is surely small; a guess is Spark's to judge, which knows sizes when it comes to it."""
+"""What is sent to every executor is surely small; of what may be, Spark judges, which knows sizes in the end."""
 
 from __future__ import annotations
 
