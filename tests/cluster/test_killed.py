@@ -26,10 +26,8 @@ VIEWS = {
     "weights": "SELECT customer, customer % 50 AS region, SUM(weight) AS weight FROM orders GROUP BY customer",
     "heaviest": "SELECT region, MAX(weight) AS weight, COUNT(DISTINCT weight) AS kinds FROM weights GROUP BY region",
     "named": "SELECT o.id, o.amount, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id % 5 < 3",
-    "by_name": "SELECT name, SUM(amount) AS total FROM named GROUP BY name",
-    "places": "SELECT id, customer, RANK() OVER (PARTITION BY customer ORDER BY amount, id) AS place FROM orders",
 }
-ROWS = 400_000
+ROWS = 200_000
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +90,6 @@ class Killer(threading.Thread):
 
 def _change(db: penstock.Database, number: int) -> None:
     db.sql(f"UPDATE orders SET amount = amount + 1, weight = weight * 1.5 WHERE id % 7 = {number}")
-    db.sql(f"DELETE FROM orders WHERE id % 40 = {number}")
     db.sql(f"INSERT INTO orders {_orders(ROWS * (number + 2), ROWS * (number + 2) + 20_000)}")
 
 
@@ -112,7 +109,7 @@ def test_killed_in_the_middle(shop: penstock.Database, cluster: Cluster) -> None
     _assert_right(shop)
     assert len(whole.seen) > 10, "the refresh is meant to be Spark's work"
     lost = 0
-    for number, part in enumerate((0.1, 0.3, 0.5, 0.7, 0.85), 1):
+    for number, part in enumerate((0.2, 0.45, 0.7), 1):
         before = cluster.executors()
         by_worker = number % 2 == 0
         _change(shop, number)

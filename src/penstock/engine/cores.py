@@ -30,14 +30,15 @@ class Cores:
 
 
 def _asked(session: SparkSession) -> int | None:
-    from penstock.frames.spark.problems import SPARK_PROBLEMS
+    from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS
     from penstock.frames.spark.session import over_connect
 
+    problems: tuple[type[Exception], ...] = (*SPARK_PROBLEMS, *LOST_PROBLEMS, AttributeError)
     try:
         if not over_connect(session):
             return session.sparkContext.defaultParallelism
         return told_by(dict(session.conf.getAll))
-    except (*SPARK_PROBLEMS, AttributeError):  # a session that was stopped says so when it is needed
+    except problems:  # a session that was stopped says so when it is needed
         return None
 
 

@@ -44,8 +44,7 @@ class Spark:
     @property
     def cores(self) -> int | None:
         """How many tasks Spark runs at once; None if it has not started, or does not tell."""
-        with self._starting:
-            known = self._session or self._given
+        known = self._session or self._given
         return None if known is None else self._cores.of(known)
 
     def session(self) -> SparkSession:

@@ -36,10 +36,10 @@ class Keeper:
         with phase("computing"), in_turn(self._spark.session(), interpreted=found.size.not_compiled):
             if not fits_arrow(found.schema):
                 return self._cache(found)
-            table = _collected_if_few(found) if found.size.on_driver else None
-            if table is not None:
-                return on_driver(self._spark, table, found.schema)
-            return self._few_or_cached(found)
+            if not found.size.on_driver:
+                return self._few_or_cached(found)
+            table = _collected_if_few(found)
+            return self._cache(found) if table is None else on_driver(self._spark, table, found.schema)
 
     def _few_or_cached(self, found: SparkFrame) -> Frame:
         cached = self._cache(found)
