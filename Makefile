@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-unit test-studio test-long test-connect test-s3 test-tpch test-fuzz test-api test-soak test-load test-faults test-versions docs lint demo studio bench java browser clean
+.PHONY: help install test test-unit test-studio test-long test-connect test-cluster test-s3 test-tpch test-fuzz test-api test-soak test-load test-faults test-versions docs lint demo studio bench java browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py change_reading.
     settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
 
 test: java browser install lint ## check the code, then run every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/s3
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/s3 --ignore tests/cluster
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT)
 	$(BIN)/python tests/operators_page.py check
 
@@ -48,6 +48,18 @@ test-s3: java install ## run Spark on a warehouse in S3; fetches hadoop-aws from
 
 test-connect: java install ## run the tests of views over a Spark Connect server
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT_ALL)
+
+# Executors have no Python: what is told to be one is not there. Only what registers functions of Python's own has it.
+ON_CLUSTER := PENSTOCK_TEST_CLUSTER=1 $(BIN)/python -m pytest
+NO_PYTHON := PYSPARK_PYTHON=/no/python/on/executors
+OWN_FUNCTIONS := $(addprefix tests/spark/test_,replaced_sources.py settings.py)
+
+test-cluster: java install ## run the tests of views on a Spark cluster of two workers, and over Spark Connect to it (hours)
+	$(NO_PYTHON) $(ON_CLUSTER) tests/cluster tests/spark/test_driver_bounds.py tests/spark/test_pipelines.py
+	$(NO_PYTHON) $(ON_CLUSTER) $(filter-out $(OWN_FUNCTIONS) %/test_connect.py,$(CONNECT_ALL))
+	$(ON_CLUSTER) $(OWN_FUNCTIONS)
+	$(NO_PYTHON) PENSTOCK_TPCH_SF=$(if $(filter command line,$(origin SF)),$(SF),1) $(ON_CLUSTER) tests/tpch
+	PENSTOCK_TEST_CONNECT=1 $(ON_CLUSTER) $(CONNECT) tests/spark/test_constructs.py tests/spark/test_joins.py
 
 test-unit: install ## run the tests that need no Spark
 	$(BIN)/python -m pytest -n 2 tests/unit tests/laws

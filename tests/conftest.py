@@ -15,6 +15,7 @@ import penstock
 from catalogs import put_elsewhere
 from connect_server import OVER_CONNECT, connect_session, opened
 from postgres import new_database, running_server
+from spark_cluster import ON_CLUSTER, Cluster, running_cluster
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("penstock", deadline=None)
@@ -42,8 +43,18 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:+UseParallelGC")
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session of all tests: the embedded one, or one of a Spark Connect server."""
+def cluster() -> Iterator[Cluster | None]:
+    """The cluster on which all tests run; None where Spark computes in its driver."""
+    if ON_CLUSTER:
+        with running_cluster() as started:
+            yield started
+    else:
+        yield None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster | None) -> Iterator[SparkSession]:
+    """The session of all tests: the embedded one, or one of a Spark Connect server; either may be on a cluster."""
     with ExitStack() as open_things:
         if OVER_CONNECT:
             session = open_things.enter_context(connect_session())

@@ -1,7 +1,8 @@
 """Whether it is cheaper to maintain a node or to recompute it. Pure arithmetic on row counts and past measurements.
 
-The seconds are those of one warm machine. What matters is their ratio, and what a view's own refreshes took corrects
-both sides of it (``engine/measured.py``).
+The seconds are those of one warm machine with its data on a disk. What matters is their ratio, and what a view's own
+refreshes took corrects both sides of it (``engine/measured.py``). How many cores Spark has beside the driver's, and how
+fast files are read, move them before anything was measured of the view (``frames/pace.py``).
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ _SEEN, _SOUGHT, _REPLACED = 0.025, 0.06, 1.0
 """Seconds per million rows of inputs that were not only added to; of the table, if its rows have no keys; and of rows
 without keys that are found and replaced."""
 
+_READ, _TASK_ROWS = 0.1, 500_000
+"""Seconds per million rows that reading takes, of all that is done with them; and rows that are worth a task."""
+
 _WRITE, _COMPARE = 0.3, 1.0
 """Seconds per million rows written, and per million rows of which two versions are compared."""
 
@@ -66,6 +70,18 @@ class Work:
     """Whether rows of the table are told by keys."""
     whole: bool = True
     """Whether the node is all of its view, so that what the view's refreshes took is what the node took."""
+    speedup: float = 1.0
+    """How many times the cores that the driver has Spark has."""
+    rate: float = 1.0
+    """How many times as fast as on a disk the inputs' files are read."""
+
+    def by_spark(self, seconds: float, rows: int) -> float:
+        """Seconds of Spark's for so many rows: shared by as many cores as have rows enough to be worth a task."""
+        return seconds / min(self.speedup, max(rows / _TASK_ROWS, 1.0))
+
+    def reading(self, rows: int) -> float:
+        """Seconds that reading so many rows takes more than it would on a disk; where that is faster, less."""
+        return rows * _READ * (1 / self.rate - 1) / 1e6
 
 
 @dataclass(frozen=True)
@@ -181,16 +197,17 @@ def _with_retry(now: Estimate, then: Estimate, measured: Measured) -> Estimate:
 
 def _recomputing(work: Work) -> float:
     read = [PER_MILLION[kind][0] for kind in work.kinds]
-    return START_FULL + work.rows * (max(read) + _MORE * (len(read) - 1)) / 1e6 + work.stored * _WRITE / 1e6
+    seconds = work.rows * (max(read) + _MORE * (len(read) - 1)) / 1e6 + work.reading(work.rows)
+    return START_FULL + work.by_spark(seconds + work.stored * _WRITE / 1e6, max(work.rows, work.stored))
 
 
 def _maintaining(work: Work) -> float:
-    where = 1 if work.changed <= limits.CHANGE_ROWS else 2
+    here = work.changed <= limits.CHANGE_ROWS
     replaced = work.changed * min(work.stored / max(work.rows, 1), 1.0)
-    seconds = START + work.changed * sum(PER_MILLION[kind][where] for kind in work.kinds) / 1e6
-    seconds += replaced * _WRITE / 1e6
+    seconds = work.changed * sum(PER_MILLION[kind][1 if here else 2] for kind in work.kinds) / 1e6
+    seconds += replaced * _WRITE / 1e6 + work.reading(work.changed)
     if not work.appended:
-        seconds += work.rows * _SEEN / 1e6
+        seconds += work.rows * _SEEN / work.rate / 1e6
     if not work.appended and not work.keyed:
-        seconds += (work.stored * _SOUGHT + replaced * _REPLACED) / 1e6
-    return seconds
+        seconds += (work.stored * _SOUGHT / work.rate + replaced * _REPLACED) / 1e6
+    return START + (seconds if here else work.by_spark(seconds, work.changed))

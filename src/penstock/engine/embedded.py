@@ -36,21 +36,18 @@ _ENDING = 3.0
 
 
 def settings() -> dict[str, str]:
-    """Spark settings for one machine and small work."""
-    cores = str(os.cpu_count() or 2)
+    """Spark settings for small work: of this machine, or of the cluster that PENSTOCK_SPARK_MASTER names."""
+    master = os.environ.get("PENSTOCK_SPARK_MASTER") or f"local[{os.cpu_count() or 2}]"
     return {
-        "spark.master": f"local[{cores}]",
+        "spark.master": master,
         "spark.app.name": "penstock",
         "spark.jars.packages": delta_package(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": os.environ.get("PENSTOCK_DRIVER_MEMORY", "4g"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.ui.explainMode": "simple",  # every query writes its plan for a page that nobody sees
-        "spark.sql.shuffle.partitions": cores,
         "spark.databricks.delta.snapshotPartitions": "1",
         # A join that sends the smaller side leaves the larger one in order, and there is room for more than 10m.
         "spark.sql.autoBroadcastJoinThreshold": "32m",
@@ -62,14 +59,30 @@ def settings() -> dict[str, str]:
         "spark.sql.datetime.java8API.enabled": "true",  # the old dates of Java have no 10 October 1582
         # Listing a few hundred known files is faster here than as a Spark job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-        # VACUUM lists files in as many tasks as this says; by default ten thousand.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
         # What looks a few rows up reads whole row groups: as many rows of a large table as of a small one.
         "spark.hadoop.parquet.block.row.count.limit": "250000",
         "spark.sql.variable.substitute": "false",  # ${name} in a text is text, whoever reads it
         # Recording the caller's line for every Column costs more than making the Column.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "penstock-spark-warehouse"),
+        **(_of_one_machine() if is_local(master) else {}),
+    }
+
+
+def is_local(master: str) -> bool:
+    """Whether Spark computes in this process, so that nobody else need reach it."""
+    return master.startswith("local")
+
+
+def _of_one_machine() -> dict[str, str]:
+    """What follows from its cores, and that nobody else is to talk to it. A cluster has its own in spark-defaults."""
+    cores = str(os.cpu_count() or 2)
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": cores,
+        # VACUUM lists files in as many tasks as this says; by default ten thousand.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": cores,
     }
 
 

@@ -19,6 +19,7 @@ from penstock.catalog import NodeRecord, ViewRecord, World
 from penstock.engine.naming import DATA, STAMP
 from penstock.engine.writing_out import check_model
 from penstock.errors import DefinitionError, NotFoundError, nearest
+from penstock.frames.bounded import exactly
 from penstock.frames.frame import NotHere
 from penstock.frames.spark.session import SparkOnDemand
 from penstock.frames.spark.types import to_arrow_schema
@@ -180,16 +181,19 @@ def _is_simple(kind: pa.DataType) -> bool:
 def _read(spark: SparkOnDemand, snapshot: Snapshot, columns: list[str], keys: pa.Table, page: _Page) -> pa.Table:
     """The same by looking at all rows; of a table with many, at their documents only when they are wanted."""
     if page.limit is None or snapshot.rows <= max(_READ_AT_ONCE, page.limit):
-        return _with(keys, _whole(spark, snapshot, columns))
-    narrow = _with(keys, _whole(spark, snapshot, list(dict.fromkeys([*keys.column_names, page.primary]))))
+        return _with(keys, _whole(spark, snapshot, columns, keys))
+    narrow = _with(keys, _whole(spark, snapshot, list(dict.fromkeys([*keys.column_names, page.primary])), keys))
     chosen = page.of(narrow).select([page.primary])
     near = Pinned(spark=spark, snapshot=snapshot, columns=tuple(columns)).near(chosen, {page.primary: page.primary})
     rows = near.read().only(columns).arrow()
     return rows.filter(pc.is_in(rows.column(page.primary), chosen.column(0).combine_chunks()))
 
 
-def _whole(spark: SparkOnDemand, snapshot: Snapshot, columns: list[str]) -> pa.Table:
-    return Pinned(spark=spark, snapshot=snapshot, columns=tuple(columns)).read().arrow()
+def _whole(spark: SparkOnDemand, snapshot: Snapshot, columns: list[str], keys: pa.Table) -> pa.Table:
+    """All rows; what Spark reads, it sends only those that have the keys, as far as that can be said."""
+    rows = Pinned(spark=spark, snapshot=snapshot, columns=tuple(columns)).read()
+    wanted = exactly(keys) if keys.num_columns and rows.rows() is None else None
+    return (rows if wanted is None else rows.where(wanted)).arrow()
 
 
 def _with(keys: pa.Table, rows: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ from pyspark import inheritable_thread_target
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from penstock.engine.cores import Cores
 from penstock.engine.embedded import Embedded, is_stopped, spark_log_is_wanted
 from penstock.engine.jobs import noticed
 from penstock.engine.said import Said
@@ -38,6 +39,13 @@ class Spark:
         self._session: SparkSession | None = None
         self._starting = threading.Lock()
         self._said = said or Said()
+        self._cores = Cores()
+
+    @property
+    def cores(self) -> int | None:
+        """How many tasks Spark runs at once; None if it has not started, or does not tell."""
+        known = self._session or self._given
+        return None if known is None else self._cores.of(known)
 
     def session(self) -> SparkSession:
         """A session that runs, under the settings that are in force here."""

@@ -22,7 +22,7 @@ class Setting:
     about: str
     choices: tuple[str, ...] = ()
     """Without any, it is what ``kind`` says."""
-    kind: Literal["time", "memory", "number", "url", "place"] = "time"
+    kind: Literal["time", "memory", "number", "url", "place", "rate"] = "time"
 
 
 SETTINGS = {
@@ -46,6 +46,7 @@ SETTINGS = {
     "spark_idle_time": Setting("10 minutes", "after how long without work penstock run lets Java go"),
     "sleep_after": Setting("5 minutes", "after how long without work penstock run gives its memory back"),
     "file_cache": Setting("10%", "how much memory keeps what was read of files for the next refresh", kind="memory"),
+    "read_rate": Setting("measured", "how many bytes a second Penstock's process reads of files", kind="rate"),
 }
 
 OF_NAMES = ("publish", "publish_as")
@@ -90,6 +91,11 @@ def file_cache(given: Mapping[str, str]) -> int:
     return found
 
 
+def read_rate(given: Mapping[str, str]) -> int | None:
+    """The bytes a second that are assumed to be read; None: as measured."""
+    return amount(value_of(given, "read_rate"), 0)
+
+
 def amount(text: str, whole: int) -> int | None:
     """The bytes that a text means, which may be a share of a whole; None if it means none.
 
@@ -120,6 +126,13 @@ def checked(name: str, value: str) -> tuple[str, str]:
         if amount(value, memory()) is None:
             raise DefinitionError(
                 f"the setting {name!r} is an amount of memory such as '2 GB' or '10%', or 0, not {value!r}."
+            )
+        return name.lower(), value.lower()
+    if setting.kind == "rate":
+        if value.lower() != setting.default and not amount(value, 0):
+            raise DefinitionError(
+                f"the setting {name!r} is an amount of bytes a second such as '50 MB', or {setting.default!r}, "
+                f"not {value!r}."
             )
         return name.lower(), value.lower()
     if setting.kind == "number":

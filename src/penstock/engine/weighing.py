@@ -15,9 +15,11 @@ from penstock.engine.measured import REMEMBERED, Measured
 from penstock.engine.sources import Relation
 from penstock.engine.steps import Step
 from penstock.frames import limits
+from penstock.frames.pace import PACE
 from penstock.ivm.node import Maintained
 from penstock.storage.changes import Extent, extent
 from penstock.storage.delta_log import HistoryGone, snapshot_of
+from penstock.storage.locations import disk_of
 from penstock.vocabulary import Action, Policy, Reason, Strategy
 
 
@@ -97,7 +99,8 @@ class Weighing:
             kinds=maintained.kinds, changed=sum(e.added + e.removed for _, e in inputs),
             rows=sum(rows for rows, _ in inputs), stored=snapshot_of(node.path, node.version).rows,
             appended=not any(e.removed for _, e in inputs), keyed=maintained.keys is not None,
-            whole=len(owners) == 1 and len(owners[0].nodes) == 1,
+            whole=len(owners) == 1 and len(owners[0].nodes) == 1, speedup=PACE.speedup,
+            rate=min((PACE.factor(disk_of(self._relations[name].path)) for name in node.inputs), default=1.0),
         )  # fmt: skip
 
     def _input(self, node: NodeRecord, name: str) -> tuple[int, Extent]:

@@ -29,11 +29,12 @@ from penstock.engine.mending import run_mending
 from penstock.engine.outcomes import alerts_of
 from penstock.engine.report import ViewReport, combine
 from penstock.engine.session import Spark
-from penstock.engine.settings import file_cache, lock_timeout
+from penstock.engine.settings import file_cache, lock_timeout, read_rate
 from penstock.engine.sources import Relation, pinned
 from penstock.engine.steps import Request, Result
 from penstock.engine.vacuum import TABLES, vacuum_if_due
 from penstock.errors import BusyError, PenstockError
+from penstock.frames.pace import PACE
 from penstock.sql.names import key_of
 from penstock.storage.file_cache import FILES
 from penstock.storage.vacuum import leave
@@ -135,6 +136,8 @@ class Workplace:
         self, world: World, sources: Mapping[str, Relation], leases: Leases, request: Request, telling: Telling
     ) -> Result:
         FILES.allow(file_cache(world.settings))
+        PACE.assume(read_rate(world.settings))
+        PACE.spark_has(self.spark.cores)
 
         def run(wanted: Request) -> Result:
             return Epoch(self.spark, self.catalog, world, sources, leases.check).run(

@@ -1,6 +1,7 @@
 """Sizes by which it is decided how a step is done. They are read here at every use, so that a test can set them.
 
-None of them changes a result: what is larger than a limit is done in another way, which gives the same rows.
+None of them changes a result: what is larger than a limit is done in another way, which gives the same rows. Those on
+bytes that are read (.._BYTES_READ, READ_BYTES, LOCAL_TABLE_BYTES) are for a laptop: ``pace`` says what they are here.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ UNCOMPILED_ROWS = 30_000
 """Rows that are read for a query which takes longer to compile than to run."""
 
 LOCAL_ROWS = 100_000
-"""Rows that are few: they are collected, and sent to every executor where Spark needs them."""
+LOCAL_BYTES = 256 * 1024 * 1024
+"""Rows that are few, and bytes that are held of them: they are collected, and sent to every executor where Spark needs
+them."""
 ASKED_ROWS = 100_000
 """Rows for which single values are asked of Spark; of more, Spark gets all that follows."""
 DECIMAL_ROWS = 10_000
@@ -44,6 +47,8 @@ LOOKUP_KEYS = 2_000_000
 LOOKUP_FOUND = 2_000_000
 LOOKUP_BYTES = 512 * 1024 * 1024
 """Keys that are looked up, and rows and bytes that are found."""
+LOOKUP_BYTES_READ = 2 * 1024**3
+"""Bytes of files that are looked through for them, besides what is in memory."""
 LOOKUP_COMBINATIONS = 50_000_000
 """Combinations of the keys' values that are told by a bit each."""
 LOOKUP_FEW_VALUES = 1_000

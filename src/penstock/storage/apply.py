@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, WarehouseError
 from penstock.frames import limits
 from penstock.frames.clock import phase
 from penstock.frames.frame import Frame
@@ -165,7 +165,7 @@ def _write(
     placer = Placer.of(before, change.keys)
     if change.local is not None and placer.by_hand:
         told = change.keys if change.keys is not None else [c for c in change.local.column_names if c != WEIGHT]
-        if not replaced or (can_tell(change.local, told) and fit_here(replaced, limits.LOCAL_TABLE_ROWS)):
+        if not replaced or (can_tell(change.local, told) and fit_here(before.path, replaced, limits.LOCAL_TABLE_ROWS)):
             added = fitting(before, added_rows(change.local))
             kept = kept_rows(before, replaced, change.local, change.keys)  # which checks what goes
             return write_table(
@@ -179,24 +179,8 @@ def _write(
     count = _row_count(replaced) - change.deleted + change.inserted
     if not replaced:
         check_removed(change.deleted, 0)
-        return (
-            write_files(
-                placer.spread(rows, count),
-                before.path,
-                run,
-                placer.placement.partition,
-                short_groups=placer.short_groups,
-            )
-            if count
-            else []
-        )
-    adds = write_files(
-        placer.spread(rows, max(count, 0)),
-        before.path,
-        run,
-        placer.placement.partition,
-        short_groups=placer.short_groups,
-    )
+        return _written_all(before, placer, rows, count, run)
+    adds = _by_spark(before, placer, rows, max(count, 0), run)
     try:
         check_removed(change.deleted, _row_count(replaced) + change.inserted - rows_in(adds))
     except StateMismatch:
@@ -215,7 +199,7 @@ def _write_found(
 ) -> list[AddAction]:
     """The same for rows that were found; ``hidden`` says which of the replaced files' rows are gone."""
     placer = Placer.of(before, change.keys)
-    if change.local is not None and placer.by_hand and fit_here(replaced, limits.LOCAL_TABLE_ROWS):
+    if change.local is not None and placer.by_hand and fit_here(before.path, replaced, limits.LOCAL_TABLE_ROWS):
         added = fitting(before, added_rows(change.local))
         rows = pa.concat_tables([live_rows(before, replaced, added.schema, hidden), added])
         return write_table(placer.sorted(rows), before.path, run, short_groups=placer.short_groups)
@@ -223,14 +207,28 @@ def _write_found(
     if replaced:
         rows = read_files(spark.session(), before, [f.path for f in replaced], hidden=hidden).unionByName(rows)
     newly = sum(len(hidden.get(f.path, ())) - len(before.deleted.get(f.path, ())) for f in replaced)
-    count = _row_count(replaced) - newly + change.inserted
-    return (
-        write_files(
-            placer.spread(rows, count), before.path, run, placer.placement.partition, short_groups=placer.short_groups
+    return _written_all(before, placer, rows, _row_count(replaced) - newly + change.inserted, run)
+
+
+def _by_spark(before: Snapshot, placer: Placer, rows: DataFrame, count: int, run: str) -> list[AddAction]:
+    """Files that executors write; about how many rows there are."""
+    partition, short = placer.placement.partition, placer.short_groups
+    return write_files(placer.spread(rows, count), before.path, run, partition, short_groups=short)
+
+
+def _written_all(before: Snapshot, placer: Placer, rows: DataFrame, count: int, run: str) -> list[AddAction]:
+    """The same of rows whose number is known. What executors have written and the driver does not see would be lost."""
+    if count <= 0:
+        return []
+    adds = _by_spark(before, placer, rows, count, run)
+    if rows_in(adds) != count:
+        seen = rows_in(adds)
+        discard(before.path, adds)
+        raise WarehouseError(
+            f"Spark was to write {count:,} rows to {before.path!r}, and files with {seen:,} are there. Refresh again; "
+            "if executors write to a mounted directory, it must show their files at once (NFS: actimeo=0)."
         )
-        if count > 0
-        else []
-    )
+    return adds
 
 
 def _row_count(files: Sequence[DataFile]) -> int:

@@ -21,6 +21,7 @@ from penstock.frames import limits
 from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import NotHere
 from penstock.frames.names import WEIGHT
+from penstock.frames.pace import PACE
 from penstock.frames.zset import narrowed
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.commits import Commit
@@ -28,6 +29,7 @@ from penstock.storage.data_files import is_elsewhere
 from penstock.storage.delta_log import ADDED, CHANGE_TYPE, Snapshot, vectors_of
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import files_of
+from penstock.storage.locations import disk_of
 from penstock.storage.log_replay import UnknownLog
 from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
 from penstock.storage.row_groups import GroupColumns, Numbers, decoded_size, row_groups
@@ -56,6 +58,7 @@ class _Reading:
         self._columns = columns
         self._times = times
         self._rows = self._bytes = self._held = self._cached = 0
+        self._most = PACE.within(limits.CHANGE_BYTES_READ, disk_of(table.path))
         self.parts: list[tuple[pa.Table, int]] = []
         """Rows and their weight."""
 
@@ -150,7 +153,7 @@ class _Reading:
     def _count(self, size: int) -> None:
         """So many bytes, unpacked, are about to be read."""
         self._bytes += size
-        if size > limits.CHANGE_BYTES or self._bytes > limits.CHANGE_BYTES_READ:
+        if size > limits.CHANGE_BYTES or self._bytes > self._most:
             raise _too_many()
 
     def _keep(self, rows: pa.Table, action: dict[str, Any], weight: int) -> None:

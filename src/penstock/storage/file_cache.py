@@ -43,6 +43,9 @@ class FileCache:
             self._most = most
             self._make_room(0)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._kept
+
     def get(self, key: Hashable) -> Any | None:
         with self._lock:
             if key not in self._kept:

@@ -81,6 +81,15 @@ def store_of(path: str) -> str:
     return f"{scheme}://{rest.partition('/')[0]}"
 
 
+def disk_of(path: str) -> str:
+    """What reads of a path have in common in how fast they are: the store, or nothing, for what is on this machine.
+
+    >>> disk_of("s3://bucket/warehouse/tables/t"), disk_of("/data/orders")
+    ('s3://bucket', '')
+    """
+    return store_of(path) if is_store(path) else ""
+
+
 _given: list[tuple[str, Options]] = []
 """The warehouses that are open in this process, with their options, each under names in lower case."""
 

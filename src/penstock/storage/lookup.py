@@ -26,12 +26,14 @@ from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import NotHere
 from penstock.frames.keys import Sought, floored
 from penstock.frames.names import FILE, PLACE
+from penstock.frames.pace import PACE
 from penstock.frames.spark.types import to_arrow_schema
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import files_of
+from penstock.storage.locations import disk_of
 from penstock.storage.parquet import footer_of, has_times, opened, plain_schema
 from penstock.storage.row_groups import GroupColumns, Numbers, RowGroup
 
@@ -80,10 +82,20 @@ class _Search:
 
     def rows(self, files: Sequence[DataFile]) -> pa.Table:
         tasks = [task for file in files for task in self._groups(file)]
+        self._check(tasks)
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             parts = [part for part in pool.map(self._group, tasks) if part is not None]
         moved(read=self._bytes)
         return pa.concat_tables([self._schema.empty_table(), *parts]).combine_chunks()
+
+    def _check(self, tasks: Sequence[_Group]) -> None:
+        """Whether the driver may look through so much of what is not in its memory."""
+        names, most = self._compared.in_files, PACE.within(limits.LOOKUP_BYTES_READ, disk_of(self._table.path))
+        size = 0
+        for group in tasks:
+            size += group.size([name for name in names if not group.keeps(name)])
+            if size > most:
+                raise NotHere(f"more than {most:,} bytes to look through")
 
     def _groups(self, file: DataFile) -> Iterator[_Group]:
         """The row groups of a file that can hold a key; the file is not opened if its partition has none."""

@@ -23,6 +23,7 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from penstock.errors import NotSupportedError, StoreError, WarehouseError
+from penstock.frames.pace import PACE
 from penstock.storage.file_cache import FILES, Identity
 from penstock.storage.files import FileInfo, Held
 from penstock.storage.locations import STORES, options_of, store_of
@@ -156,7 +157,7 @@ class StoreFiles:
             return int(found.meta["size"]), bytes(found.bytes())
 
     def part(self, name: str, start: int, end: int) -> bytes:
-        with _told("reading", self._url(name)):
+        with _told("reading", self._url(name)), PACE.reading(self.opened_as[0], end - start):
             return bytes(obstore.get_range(self._store, self._key(name), start=start, end=end))
 
     def info(self, name: str) -> FileInfo:

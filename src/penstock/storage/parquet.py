@@ -30,6 +30,7 @@ from penstock.frames.arrow.frame import ArrowFrame
 from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import Frame, NotHere
 from penstock.frames.names import FILE, LOCATED, PLACE
+from penstock.frames.pace import PACE
 from penstock.frames.sizes import Size
 from penstock.frames.spark.conversion import survives
 from penstock.frames.spark.frame import SparkFrame
@@ -41,6 +42,7 @@ from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.file_cache import FILES, Identity
 from penstock.storage.files import Files, files_of
+from penstock.storage.locations import disk_of
 from penstock.storage.reader import LOCATION_FIELDS, columns_by_name, read_files, read_snapshot, schema_of
 
 
@@ -209,9 +211,10 @@ def table_frame(
     chosen = table.files if files is None else files
     most, size = sum(file.most for file in chosen), sum(file.size for file in chosen)
     told = Size.exactly(most) if expected is None else Size(expected, most)
+    told = told if size <= limits.LOCAL_BYTES else told.guess()  # few rows that are large are no small table
     try:
         schema = plain_schema(table, columns, nested=True)
-        if most > limits.READ_ROWS or size > limits.READ_BYTES:
+        if most > limits.READ_ROWS or size > PACE.within(limits.READ_BYTES, disk_of(table.path)):
             raise NotHere(f"more than {limits.READ_ROWS:,} rows, or too many bytes")
         whole = StructType([*schema.fields, *(LOCATION_FIELDS if located else ())])
         if not survives(whole):

@@ -167,7 +167,8 @@ def locate(spark: SparkSession, before: Snapshot, change: TableChange) -> Places
         window = Window.partitionBy(*[c for c in gone.columns if c != "__times"]).orderBy(F.lit(1))
         numbered = here.join(gone, condition).withColumn("__number", F.row_number().over(window))
         hits = numbered.where("__number <= __times")
-    return by_file(before, hits.select(FILE, PLACE).toArrow())
+    found = hits.select(FILE, PLACE).limit(change.deleted + 1)  # one more would be as wrong as a million more
+    return by_file(before, found.toArrow())
 
 
 def places_in(before: Snapshot, change: pa.Table) -> Places | None:

@@ -50,6 +50,14 @@ class RowGroup:
     def decoded_size(self, columns: Collection[str]) -> int:
         return decoded_size(self._metadata, columns)
 
+    def key(self, column: str) -> Hashable:
+        """Under what a column is kept in memory."""
+        return (*self.footer.identity, self.number, column)
+
+    def keeps(self, column: str) -> bool:
+        """Whether a column is in memory."""
+        return self.key(column) in FILES
+
     @property
     def _metadata(self) -> pq.RowGroupMetaData:
         return self.footer.metadata.row_group(self.number)
@@ -108,7 +116,7 @@ class GroupColumns:
     def missing(self, names: Sequence[str]) -> list[str]:
         """The columns that are not in memory. Those that are stay at hand, whatever else is kept meanwhile."""
         for name in names:
-            column = FILES.get(self._key(name)) if name not in self._kept and FILES.most else None
+            column = FILES.get(self.group.key(name)) if name not in self._kept and FILES.most else None
             if column is not None:
                 self._kept[name] = column
         return [name for name in names if name not in self._kept]
@@ -129,11 +137,8 @@ class GroupColumns:
     def _keep(self, names: Sequence[str], rows: pa.Table) -> None:
         for name in names:
             column = self._kept[name] = _joined(rows.column(name))
-            FILES.put(self._key(name), column, column.nbytes)
+            FILES.put(self.group.key(name), column, column.nbytes)
             self.newly_kept += column.nbytes
-
-    def _key(self, name: str) -> Hashable:
-        return (*self.group.footer.identity, self.group.number, name)
 
 
 def _chosen(batches: Iterable[pa.RecordBatch], places: Numbers) -> Iterator[pa.RecordBatch]:

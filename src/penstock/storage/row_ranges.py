@@ -18,10 +18,12 @@ from penstock.frames.arrow.tables import settled_type
 from penstock.frames.clock import left_to_spark, moved
 from penstock.frames.frame import NotHere
 from penstock.frames.names import FILE, PLACE
+from penstock.frames.pace import PACE
 from penstock.storage.columns import Columns, nothing
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Snapshot
 from penstock.storage.files import files_of
+from penstock.storage.locations import disk_of
 from penstock.storage.parquet import Footer, footer_of, has_times, opened, plain_schema
 from penstock.storage.row_groups import GroupColumns, RowGroup, row_groups
 
@@ -53,7 +55,7 @@ class _Reading:
         chosen = [(file, footer, group) for file in self._table.files for footer, group in self._groups(file)]
         count = sum(group.length for _, _, group in chosen)
         size = sum(group.decoded_size(self._columns.in_files) for _, _, group in chosen)
-        if count > limits.READ_ROWS or size > limits.LOOKUP_BYTES:
+        if count > limits.READ_ROWS or size > PACE.within(limits.LOOKUP_BYTES, disk_of(self._table.path)):
             raise NotHere(f"{count:,} rows lie between the bounds")
         schema = pa.schema([*self._columns.arrow, pa.field(FILE, pa.string()), pa.field(PLACE, pa.int64())])
         return pa.concat_tables([schema.empty_table(), *(self._read(*one) for one in chosen)]).combine_chunks()

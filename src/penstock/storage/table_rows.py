@@ -21,16 +21,19 @@ from penstock.frames.arrow.groups import gone as removed_rows
 from penstock.frames.arrow.tables import loosened
 from penstock.frames.mismatch import check_removed
 from penstock.frames.names import WEIGHT
+from penstock.frames.pace import PACE
 from penstock.frames.spark.types import nullable, to_arrow_schema
 from penstock.storage.deletion_vectors import as_bits
 from penstock.storage.delta_log import DataFile, Shaped, Snapshot
 from penstock.storage.files import files_of
+from penstock.storage.locations import disk_of
 from penstock.storage.reader import schema_of
 
 
-def fit_here(files: Sequence[DataFile], rows: int) -> bool:
-    """Whether files are small enough to be written again on the driver; ``rows`` are how many that may be."""
-    return sum(file.most for file in files) <= rows and sum(file.size for file in files) <= limits.LOCAL_TABLE_BYTES
+def fit_here(path: str, files: Sequence[DataFile], rows: int) -> bool:
+    """Whether files of a table are small enough to be written again on the driver; ``rows``: how many that may be."""
+    most = PACE.within(limits.LOCAL_TABLE_BYTES, disk_of(path))
+    return sum(file.most for file in files) <= rows and sum(file.size for file in files) <= most
 
 
 def added_rows(change: pa.Table) -> pa.Table:

@@ -157,9 +157,15 @@ def _folder(run: str) -> str:
 def _added(path: str, folder: str) -> list[AddAction]:
     """The files of a folder as actions, with statistics from their footers."""
     files = files_of(path)
-    found = [info for info in files.listing(folder) if info.name.endswith(".parquet")]
+    found = [info for info in files.listing(folder) if _is_whole(info.name)]
     footers = files.each(lambda info: pq.read_metadata(files.open(info.name)), found)
     return _as_adds([(info.name, info.size, footer) for info, footer in zip(found, footers, strict=True)])
+
+
+def _is_whole(name: str) -> bool:
+    """Whether a file is a task's work, and not a draft: of an executor that was given up and has not noticed it yet,
+    or of a task that another one was faster than."""
+    return name.endswith(".parquet") and "_temporary" not in name.split("/")
 
 
 def _as_adds(written: Iterable[tuple[str, int, pq.FileMetaData]]) -> list[AddAction]:

@@ -34,7 +34,7 @@ from penstock.frames.spark.session import SparkOnDemand
 from penstock.plan.operators import render
 from penstock.sql.dialect import SparkSql
 from penstock.sql.intervals import MICROSECONDS, microseconds
-from penstock.sql.trees import Named, column
+from penstock.sql.trees import Named, Same, column
 
 if TYPE_CHECKING:
     from penstock.frames.spark.frame import SparkFrame
@@ -63,6 +63,12 @@ def _step(said: Callable[..., str]) -> Callable[[_Step[Given]], _Step[Given]]:
 
 def _outputs(outputs: Sequence[Named], *_: object) -> str:
     return f"SELECT {', '.join(f'{render(e)} AS {name}' for name, e in outputs)}"
+
+
+def _shown(condition: exp.Expr) -> str:
+    """A condition for people; how Spark is to tell that two values are the same depends on their types."""
+    plain = condition.transform(lambda node: exp.NullSafeEQ(**node.args) if isinstance(node, Same) else node)
+    return render(plain)
 
 
 class ArrowFrame:
@@ -165,7 +171,7 @@ class ArrowFrame:
     def nothing(self) -> Frame:
         return ArrowFrame.of(self._spark, self.schema.empty_table())
 
-    @_step(lambda other, conditions, how="inner": f"{how} join ON {' AND '.join(map(render, conditions))}")
+    @_step(lambda other, conditions, how="inner": f"{how} join ON {' AND '.join(map(_shown, conditions))}")
     def join(self, other: Frame, conditions: Sequence[exp.Expr], how: How = "inner", *, few: bool = False) -> Frame:
         if not isinstance(other, ArrowFrame):
             raise NotHere

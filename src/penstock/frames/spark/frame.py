@@ -120,16 +120,17 @@ class SparkFrame:
         right = as_spark(other)
         kinds = _Types([self, right])
         on = " AND ".join(f"({kinds.spelled(c)})" for c in conditions) or "true"
-        sent = self._sent(right, how, mine, theirs, few)
+        sent = self._sent(right, how, mine, theirs)
         source = f"(SELECT {sent}* FROM {self._source} AS {mine} {_HOW[how]} {right._source} AS {theirs} ON {on})"
         one_sided = how in ("left_semi", "left_anti")
         columns = self.columns if one_sided else (*self.columns, *right.columns)
         size = self.size.joined(right.size, few=few or one_sided)
         return SparkFrame(self._spark, source, {**self._inputs, **right._inputs}, columns, size)
 
-    def _sent(self, right: SparkFrame, how: How, mine: str, theirs: str, few: bool) -> str:
-        """The side of which every executor gets all rows, if there is one; of a left join it cannot be the left."""
-        if how == "inner" and (self.size.surely_on_driver or (few and self.size.on_driver)):
+    def _sent(self, right: SparkFrame, how: How, mine: str, theirs: str) -> str:
+        """The side of which every executor gets all rows, if one is surely small: Spark obeys, whatever it costs. Of a
+        left join it cannot be the left."""
+        if how == "inner" and self.size.surely_on_driver:
             return f"/*+ BROADCAST({mine}) */ "
         return f"/*+ BROADCAST({theirs}) */ " if how != "full" and right.size.surely_on_driver else ""
 

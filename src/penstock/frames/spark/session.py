@@ -59,3 +59,8 @@ def over_connect(session: SparkSession) -> bool:
         return True
     except AttributeError:  # a classic session that was stopped
         return False
+
+
+def is_spread(session: SparkSession) -> bool:
+    """Whether others than the driver compute, so that one of them may be lost."""
+    return not (session.conf.get("spark.master", None) or "local").startswith("local")
