@@ -16,41 +16,40 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 import penstock
+from kinds_of_stores import KINDS, Kind, running
 from oracle import assert_fresh
 from penstock.storage.delta_log import Snapshot, newest
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import files_of
 from penstock.storage.log_writer import put, said
 from races import between
-from stores import BUCKET, Store, running_store
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Store]:
-    with running_store() as found:
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[Kind]:
+    with running(request.param) as found:
         yield found
 
 
 @pytest.fixture
-def store(server: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(server: Kind, monkeypatch: pytest.MonkeyPatch) -> Kind:
     """The store, which the oracle finds through the environment."""
-    for name, value in server.options.items():
+    for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     FILES.clear()
     return server
 
 
 @pytest.fixture
-def far(store: Store, spark: SparkSession, tmp_path: Path) -> Iterator[penstock.Database]:
+def far(store: Kind, spark: SparkSession, tmp_path: Path) -> Iterator[penstock.Database]:
     """A warehouse in it."""
     with opened(spark, store, tmp_path) as db:
         yield db
 
 
-def opened(spark: SparkSession, store: Store, tmp_path: Path) -> penstock.Database:
+def opened(spark: SparkSession, store: Kind, tmp_path: Path) -> penstock.Database:
     return penstock.connect(
-        f"{BUCKET}/{tmp_path.name}/warehouse", spark, f"sqlite:///{tmp_path}/catalog.sqlite",
+        f"{store.place}/{tmp_path.name}/warehouse", spark, f"sqlite:///{tmp_path}/catalog.sqlite",
         storage_options=store.options,
     )  # fmt: skip
 
@@ -91,19 +90,22 @@ def test_all_of_it_without_spark(far: penstock.Database) -> None:
     assert newest(path_of(far, "orders")).version == 0
 
 
-def test_a_tiny_refresh_costs_a_handful_of_round_trips(far: penstock.Database, store: Store) -> None:
+@pytest.mark.parametrize("server", [kind for kind in KINDS if kind != "hdfs"], indirect=True)
+def test_a_tiny_refresh_costs_a_handful_of_round_trips(far: penstock.Database, store: Kind) -> None:
+    front = store.front
+    assert front is not None
     orders(far)
     far.sql("CREATE MATERIALIZED VIEW large AS SELECT region, total FROM totals WHERE total > 1")
     far.sql("CREATE MATERIALIZED VIEW counted AS SELECT COUNT(*) AS n, SUM(total) AS total FROM large")
     far.refresh()
-    with store.noted() as insert:
+    with front.noted() as insert:
         far.sql("INSERT INTO orders VALUES (100, 'r1', 70)")
     assert kinds(insert) == {"LIST": 1, "PUT": 2}  # its newest version; the file, the commit
-    with store.noted() as refresh:
+    with front.noted() as refresh:
         report = far.refresh()
     assert [view.action for view in report.values()] == ["INCREMENTAL"] * 3
     assert kinds(refresh) == {"LIST": 1, "HEAD": 3, "PUT": 6}  # of each view: nothing follows; the file, the commit
-    with store.noted() as nothing:
+    with front.noted() as nothing:
         far.refresh()
     assert kinds(nothing) == {"LIST": 1}
     for view in ("totals", "large", "counted"):
@@ -124,9 +126,9 @@ def test_rows_are_marked_as_deleted(far: penstock.Database, monkeypatch: pytest.
     assert_fresh(far, "totals", "INCREMENTAL")
 
 
-def test_tables_that_others_write(store: Store, db: penstock.Database, tmp_path: Path) -> None:
+def test_tables_that_others_write(store: Kind, db: penstock.Database, tmp_path: Path) -> None:
     """A warehouse on this machine reads a table in a store: what is appended, and what is written anew."""
-    place = f"s3a://bucket/{tmp_path.name}/outside"
+    place = f"{store.place}/{tmp_path.name}/outside".replace("s3://", "s3a://")
     write_deltalake(place, pa.table({"k": [1, 2], "x": [10, 20]}))
     db.register_table("outside", place)
     db.create_view("v", "SELECT k, SUM(x) AS x FROM outside GROUP BY k")
@@ -208,7 +210,7 @@ def test_expired_files_go_and_checkpoints_stay(far: penstock.Database, monkeypat
 
 
 def test_another_process_sees_the_same(
-    far: penstock.Database, spark: SparkSession, store: Store, tmp_path: Path
+    far: penstock.Database, spark: SparkSession, store: Kind, tmp_path: Path
 ) -> None:
     orders(far)
     often = "TBLPROPERTIES ('delta.checkpointInterval' = '20')"
@@ -266,13 +268,13 @@ def test_a_writer_that_comes_between_wins(far: penstock.Database) -> None:
 
 
 def test_secrets_stay_in_memory(
-    far: penstock.Database, store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    far: penstock.Database, store: Kind, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     orders(far)
     far.refresh()
     told = repr(far) + str(far.explain("totals")) + str(far.status()) + str(far.history()) + caplog.text
     kept = b"".join(file.read_bytes() for file in tmp_path.glob("catalog.sqlite*"))
-    for secret in (store.options["AWS_ACCESS_KEY_ID"], store.options["AWS_SECRET_ACCESS_KEY"]):
+    for secret in store.secrets:
         assert secret not in told
         assert secret.encode() not in kept
         assert not any(secret.encode() in files_of(far.path).read(info.name) for info in files_of(far.path).listing())
