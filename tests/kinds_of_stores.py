@@ -88,7 +88,7 @@ def _s3() -> Iterator[Kind]:
 def _azure() -> Iterator[Kind]:
     program = SERVERS / "node_modules" / ".bin" / "azurite-blob"
     command = [program, "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--blobPort", "0"]
-    with _started(command, r"successfully listens on (http://\S+)") as said, fronted(_passed_on(said[1])) as front:
+    with _started(command, r"successfully listens on (http://\S+)\s") as said, fronted(_passed_on(said[1])) as front:
         account = "devstoreaccount1"
         _make_container(said[1], account)
         front.requests.clear()
@@ -139,7 +139,7 @@ def _in_json(url: str) -> Callable[[Store, Mapping[str, Any]], _Answer]:
     """What comes in Google's XML language, with what the server knows in the JSON one alone said in that: conditions,
     copies, and the tags of what was put. A deaf front says nothing, and the server ignores the condition by itself.
     """
-    passed_on = _passed_on(url, {"Host": "storage.googleapis.com"})
+    passed_on = _passed_on(url, {"HOST": "storage.googleapis.com"})
 
     def answer(store: Store, request: Mapping[str, Any]) -> _Answer:
         source = request["headers"].get("X-GOOG-COPY-SOURCE")
@@ -171,11 +171,14 @@ def _hdfs() -> Iterator[Kind]:
     home = Path(pyspark.__file__).parent
     version = next((home / "jars").glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
     with TemporaryDirectory() as folder:
-        command = [home / "bin" / "spark-submit", "--driver-memory", "512m",
-                   "--packages", f"org.apache.hadoop:hadoop-client-minicluster:{version}",
-                   "--class", "org.apache.hadoop.mapreduce.MiniHadoopClusterManager", "spark-internal",
-                   "-nomr", "-format", "-D", f"hdfs.minidfs.basedir={folder}/hdfs"]  # fmt: skip
-        with _started(command, r"namenode on port (\d+)", folder) as said:
+        command = [
+            home / "bin" / "spark-submit", "--driver-memory", "512m",
+            "--conf", "spark.driver.userClassPathFirst=true",  # or half of Hadoop is found among Spark's jars
+            "--packages", f"org.apache.hadoop:hadoop-client-minicluster:{version}",
+            "--class", "org.apache.hadoop.mapreduce.MiniHadoopClusterManager", "spark-internal",
+            "-nomr", "-format", "-writeDetails", "/dev/stdout", "-D", f"hdfs.minidfs.basedir={folder}/hdfs",
+        ]  # fmt: skip
+        with _started(command, r'"namenode_port":(\d+)\D', folder) as said:
             yield Kind(place=f"hdfs://127.0.0.1:{said[1]}")
 
 
@@ -189,21 +192,20 @@ def _started(command: list[Any], pattern: str, folder: str | None = None) -> Ite
         raise RuntimeError(f"there is no {command[0]}: run make test-stores, which installs it")
     with TemporaryDirectory() as empty:
         process = subprocess.Popen(
-            [str(part) for part in command], cwd=folder or empty, text=True, stdin=subprocess.DEVNULL,
+            [str(part) for part in command], cwd=folder or empty, bufsize=0, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert process.stdout is not None
-        last: deque[str] = deque(maxlen=30)
         try:
-            for line in process.stdout:
-                last.append(line)
-                said = re.search(pattern, line)
-                if said is not None:
-                    break
-            else:
-                raise RuntimeError(f"{command[0]} did not start:\n{''.join(last)}")
-            reader = threading.Thread(target=last.extend, args=(process.stdout,), daemon=True)
-            reader.start()  # who writes into a full pipe stands still
+            text, said = "", None
+            while said is None:
+                some = process.stdout.read(8192)
+                if not some:
+                    raise RuntimeError(f"{command[0]} did not start:\n{text[-3000:]}")
+                text += some.decode(errors="replace")
+                said = re.search(pattern, text)
+            # Who writes into a full pipe stands still.
+            threading.Thread(target=deque, args=(process.stdout, 1), daemon=True).start()
             yield said
         finally:
             process.terminate()
