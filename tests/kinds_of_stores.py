@@ -26,7 +26,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from xml.sax.saxutils import unescape
 
 import pyspark
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -272,12 +273,28 @@ def _asked(url: str, method: str, path: str, headers: Mapping[str, str], body: b
         sent = {**headers, "Content-Length": str(len(body))} if body or method in ("PUT", "POST") else dict(headers)
         connection.request(method, path, body or None, sent)
         found = connection.getresponse()
-        data = found.read()
+        data = _listed_from(path, found.read()) if method == "GET" else found.read()
         dropped = ("transfer-encoding", "connection", "keep-alive", "date", "server")
+        dropped += ("content-length",) if method == "GET" else ()
+        length = [("Content-Length", str(len(data)))] if method == "GET" else []
         kept = [(name, text) for name, text in found.getheaders() if name.lower() not in dropped]
-        return found.status, kept, data
+        return found.status, kept + length, data
     finally:
         connection.close()
+
+
+def _listed_from(path: str, listing: bytes) -> bytes:
+    """What is listed from a name on: the servers begin at the first, whatever is asked, and delta-rs relies on it."""
+    asked = dict(parse_qsl(urlsplit(path).query))
+    start, after = asked.get("startFrom", ""), asked.get("start-after", "")
+    if not start and not after:
+        return listing
+
+    def kept(entry: re.Match[bytes]) -> bytes:
+        name = unescape(entry[2].decode())
+        return entry[0] if name >= start and name > after else b""
+
+    return re.sub(rb"<(Blob|Contents)>.*?<(?:Name|Key)>(.*?)</.*?</\1>", kept, listing, flags=re.DOTALL)
 
 
 _RUNNING: Mapping[str, Callable[[], AbstractContextManager[Kind]]] = {
