@@ -75,7 +75,6 @@ def test_google(monkeypatch: pytest.MonkeyPatch) -> None:
     with_file = told("gs://bucket/w", {"GOOGLE_SERVICE_ACCOUNT": "/keys/me.json"})
     assert with_file["gs.auth.type"] == "SERVICE_ACCOUNT_JSON_KEYFILE"
     assert with_file["gs.auth.service.account.json.keyfile"] == "/keys/me.json"
-    assert told("gs://bucket/w", {"GOOGLE_SKIP_SIGNATURE": "true"})["gs.auth.type"] == "UNAUTHENTICATED"
     assert told("gs://bucket/w", {})["gs.auth.type"] == "APPLICATION_DEFAULT"
 
 

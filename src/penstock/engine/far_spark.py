@@ -85,11 +85,10 @@ def _google() -> dict[str, str]:
         "AbstractFileSystem.gs.impl": "org.apache.hadoop.fs.gs.Gs",
     }
     file = said("google_service_account", "google_service_account_path", "google_application_credentials")
-    if file:
-        keyfile = {"gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE", "gs.auth.service.account.json.keyfile": file}
-        return {**settings, **keyfile}
-    anybody = (said("google_skip_signature") or "").lower() in ("true", "1", "yes")
-    return {**settings, "gs.auth.type": "UNAUTHENTICATED" if anybody else "APPLICATION_DEFAULT"}
+    if not file:
+        return {**settings, "gs.auth.type": "APPLICATION_DEFAULT"}
+    keyfile = {"gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE", "gs.auth.service.account.json.keyfile": file}
+    return {**settings, **keyfile}
 
 
 _WAYS: Mapping[str, tuple[str, Callable[[], dict[str, str]]]] = {
