@@ -69,6 +69,7 @@ def test_spark_writes_and_penstock_commits(far: penstock.Database, store: Kind) 
 
 def test_eight_writers_of_both_kinds_lose_nothing(far: penstock.Database, tmp_path: Path) -> None:
     far.sql("CREATE TABLE mixed (who INT, n BIGINT)")
+    far.set("lock_timeout", "30 minutes")  # in HDFS, as on this machine, Spark's statements wait for each other
 
     def write(who: int) -> int:
         done = 0
