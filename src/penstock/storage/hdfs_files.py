@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _Thing = TypeVar("_Thing")
 _Found = TypeVar("_Found")
 
+_ATTEMPTS = "5"
+"""How often a name node is asked that does not answer: about half a minute. By itself the client asks for minutes."""
 _COPIED = 8 * 1024 * 1024
 """Bytes of a file that are copied at a time: no file is copied by HDFS itself."""
 
@@ -43,7 +45,7 @@ def _client(store: str) -> Client:
             "Install it with: pip install 'penstock-spark[hdfs]'."
         ) from None
     try:
-        return Client(store)
+        return Client(store, {"dfs.client.failover.max.attempts": _ATTEMPTS})
     except Exception as problem:
         raise WarehouseError(f"the store {store!r} cannot be opened: {_first_line(problem)}.") from None
 
