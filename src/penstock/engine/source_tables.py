@@ -108,7 +108,8 @@ class SourceTables:
             return False
         with self._exclusively(statement.name, f"creating {statement.name}") as leases:
             world = self._catalog.world()
-            return self._is_wanted(world, statement) and self._create(statement, world, leases.fence)
+            with disk_errors(f"CREATE TABLE {statement.name}"):
+                return self._is_wanted(world, statement) and self._create(statement, world, leases.fence)
 
     def _is_wanted(self, world: World, statement: CreateTable) -> bool:
         """Whether there is a table to create; False if it exists and may. A name that is taken is an error."""
