@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-unit test-studio test-long test-connect test-cluster test-s3 test-tpch test-fuzz test-api test-soak test-load test-faults test-versions docs lint demo studio bench java browser clean
+.PHONY: help install test test-unit test-studio test-long test-connect test-cluster test-s3 test-stores test-tpch test-fuzz test-api test-soak test-load test-faults test-versions docs lint demo studio bench java browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +33,7 @@ CONNECT_ALL := $(CONNECT) $(addprefix tests/spark/test_,as_of.py change_reading.
     settings.py time_windows.py types.py vacuumed_sources.py verify.py connect.py)
 
 test: java browser install lint ## check the code, then run every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/s3 --ignore tests/cluster
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/s3 --ignore tests/hdfs --ignore tests/cluster
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT)
 	$(BIN)/python tests/operators_page.py check
 
@@ -45,6 +45,12 @@ test-long: java install ## run the variations of tests that make test leaves out
 
 test-s3: java install ## run Spark on a warehouse in S3; fetches hadoop-aws from Maven, several hundred megabytes, once
 	$(BIN)/python -m pytest tests/s3
+
+test-stores: java install ## tell the stories of object stores on servers for Azure's, Google's and HDFS; installs them once, with npm and go
+	@.ci/get-stores
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs]'
+	PENSTOCK_TEST_STORES="azure google hdfs" $(BIN)/python -m pytest tests/unit/test_files.py tests/spark/test_object_stores.py
+	PENSTOCK_TEST_STORES=hdfs $(BIN)/python -m pytest tests/s3 tests/hdfs
 
 test-connect: java install ## run the tests of views over a Spark Connect server
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT_ALL)

@@ -39,8 +39,8 @@ class Warehouse:
         progress: Callable[[str], None] | None,
         storage_options: Mapping[str, str] | None = None,
     ):
-        self.path = location(path, "a warehouse")
         self._options = checked_options(storage_options)
+        self.path = location(path, "a warehouse", self._options)
         if not is_store(self.path):
             self._make_directory()
         url = catalog or self._own_catalog()
@@ -72,8 +72,8 @@ class Warehouse:
         """The URL of the catalog in the warehouse."""
         if is_store(self.path):
             raise WarehouseError(
-                f"the warehouse {self.path!r} lies in an object store, where no catalog can be kept. Name a database: "
-                "catalog='postgresql://host/database', or for one process catalog='sqlite:////path/catalog.sqlite'."
+                f"the warehouse {self.path!r} lies in an object store or HDFS, where no catalog can be kept. Name a "
+                "database: catalog='postgresql://host/database', or for one process catalog='sqlite:////path/catalog.sqlite'."
             )
         # A path may have characters that mean something in a URL.
         return f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"

@@ -9,7 +9,7 @@ import pytest
 import penstock
 from oracle import assert_fresh
 
-REMOTE = ["hdfs://host:9000/t", "hdfs:/t", "dbfs:/mnt/t", "https://host/t", "file://elsewhere/t"]  # fmt: skip
+REMOTE = ["viewfs://cluster/t", "webhdfs:/t", "dbfs:/mnt/t", "https://host/t", "file://elsewhere/t"]  # fmt: skip
 
 
 def test_remote_places_are_refused(db: penstock.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

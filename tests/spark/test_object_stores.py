@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 from forking import Writers, transfer
+from kinds_of_stores import KINDS, Kind, running
 from oracle import assert_fresh
-from penstock.bench.store_server import BUCKET, Store, running_store
 from penstock.storage.delta_log import Snapshot, newest
 from penstock.storage.file_cache import FILES
 from penstock.storage.files import files_of
@@ -33,32 +33,34 @@ from postgres import new_database
 from races import between
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Store]:
-    with running_store() as found:
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[Kind]:
+    with running(request.param) as found:
         yield found
 
 
+on_s3 = pytest.mark.parametrize("server", ["s3"], indirect=True)
+
+
 @pytest.fixture
-def store(server: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(server: Kind, monkeypatch: pytest.MonkeyPatch) -> Kind:
     """The store, which the oracle finds through the environment."""
-    for name, value in server.options.items():
+    for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     FILES.clear()
     return server
 
 
 @pytest.fixture
-def far(store: Store, spark: SparkSession, tmp_path: Path) -> Iterator[penstock.Database]:
+def far(store: Kind, spark: SparkSession, tmp_path: Path) -> Iterator[penstock.Database]:
     """A warehouse in it."""
     with opened(spark, store, tmp_path) as db:
         yield db
 
 
-def opened(spark: SparkSession, store: Store, tmp_path: Path) -> penstock.Database:
+def opened(spark: SparkSession, store: Kind, tmp_path: Path) -> penstock.Database:
     return penstock.connect(
-        f"{BUCKET}/{tmp_path.name}/warehouse", spark, f"sqlite:///{tmp_path}/catalog.sqlite",
+        f"{store.place}/{tmp_path.name}/warehouse", spark, f"sqlite:///{tmp_path}/catalog.sqlite",
         storage_options=store.options,
     )  # fmt: skip
 
@@ -99,19 +101,22 @@ def test_all_of_it_without_spark(far: penstock.Database) -> None:
     assert newest(path_of(far, "orders")).version == 0
 
 
-def test_a_tiny_refresh_costs_a_handful_of_round_trips(far: penstock.Database, store: Store) -> None:
+@pytest.mark.parametrize("server", [kind for kind in KINDS if kind != "hdfs"], indirect=True)
+def test_a_tiny_refresh_costs_a_handful_of_round_trips(far: penstock.Database, store: Kind) -> None:
+    front = store.front
+    assert front is not None
     orders(far)
     far.sql("CREATE MATERIALIZED VIEW large AS SELECT region, total FROM totals WHERE total > 1")
     far.sql("CREATE MATERIALIZED VIEW counted AS SELECT COUNT(*) AS n, SUM(total) AS total FROM large")
     far.refresh()
-    with store.noted() as insert:
+    with front.noted() as insert:
         far.sql("INSERT INTO orders VALUES (100, 'r1', 70)")
     assert kinds(insert) == {"LIST": 1, "PUT": 2}  # its newest version; the file, the commit
-    with store.noted() as refresh:
+    with front.noted() as refresh:
         report = far.refresh()
     assert [view.action for view in report.values()] == ["INCREMENTAL"] * 3
     assert kinds(refresh) == {"LIST": 1, "HEAD": 3, "PUT": 6}  # of each view: nothing follows; the file, the commit
-    with store.noted() as nothing:
+    with front.noted() as nothing:
         far.refresh()
     assert kinds(nothing) == {"LIST": 1}
     for view in ("totals", "large", "counted"):
@@ -132,9 +137,9 @@ def test_rows_are_marked_as_deleted(far: penstock.Database, monkeypatch: pytest.
     assert_fresh(far, "totals", "INCREMENTAL")
 
 
-def test_tables_that_others_write(store: Store, db: penstock.Database, tmp_path: Path) -> None:
+def test_tables_that_others_write(store: Kind, db: penstock.Database, tmp_path: Path) -> None:
     """A warehouse on this machine reads a table in a store: what is appended, and what is written anew."""
-    place = f"s3a://bucket/{tmp_path.name}/outside"
+    place = f"{store.place}/{tmp_path.name}/outside".replace("s3://", "s3a://")
     write_deltalake(place, pa.table({"k": [1, 2], "x": [10, 20]}))
     db.register_table("outside", place)
     db.create_view("v", "SELECT k, SUM(x) AS x FROM outside GROUP BY k")
@@ -216,7 +221,7 @@ def test_expired_files_go_and_checkpoints_stay(far: penstock.Database, monkeypat
 
 
 def test_another_process_sees_the_same(
-    far: penstock.Database, spark: SparkSession, store: Store, tmp_path: Path
+    far: penstock.Database, spark: SparkSession, store: Kind, tmp_path: Path
 ) -> None:
     orders(far)
     often = "TBLPROPERTIES ('delta.checkpointInterval' = '20')"
@@ -273,7 +278,8 @@ def test_a_writer_that_comes_between_wins(far: penstock.Database) -> None:
     assert Counter(map(tuple, (row.values() for row in rows))) == Counter([(5, 0), (50, 0)])
 
 
-def test_another_engine_reads_and_what_was_is_read(far: penstock.Database, store: Store) -> None:
+@on_s3
+def test_another_engine_reads_and_what_was_is_read(far: penstock.Database, store: Kind) -> None:
     orders(far)
     before = far.refresh().epoch
     far.sql("INSERT INTO orders VALUES (10, 'r1', 100)")
@@ -291,14 +297,15 @@ def test_another_engine_reads_and_what_was_is_read(far: penstock.Database, store
         assert found is None or {"c0": "r1", "c1": total} in found.rows.rows().to_pylist()
 
 
-def test_a_transaction_copies_only_what_it_wrote(far: penstock.Database, store: Store) -> None:
+@on_s3
+def test_a_transaction_copies_only_what_it_wrote(far: penstock.Database, store: Kind) -> None:
     far.sql("CREATE TABLE parts (id INT, amount INT)")
     for number in range(12):
         far.sql(f"INSERT INTO parts VALUES ({number}, {number}), ({number + 100}, 1)")
     far.sql("DELETE FROM parts WHERE id = 103")
     path = path_of(far, "parts")
     before = set(newest(path).state.adds)
-    with store.noted() as asked, far.transaction() as tx:
+    with store.front.noted() as asked, far.transaction() as tx:
         tx.sql("UPDATE parts SET amount = 1000 WHERE id IN (1, 5)")
         tx.sql("DELETE FROM parts WHERE id = 102")
         tx.sql("INSERT INTO parts VALUES (200, 2)")
@@ -313,11 +320,12 @@ def test_a_transaction_copies_only_what_it_wrote(far: penstock.Database, store: 
     assert files_of(f"{far.path}/tx").listing() == []
 
 
+@on_s3
 def test_two_processes_share_a_warehouse(
-    store: Store, spark: SparkSession, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Kind, spark: SparkSession, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its catalog is on PostgreSQL. Writers make transactions without Spark, and some of them die."""
-    place, catalog = f"{BUCKET}/{tmp_path.name}/shared", new_database(postgres)
+    place, catalog = f"{store.place}/{tmp_path.name}/shared", new_database(postgres)
     with penstock.connect(place, spark, catalog) as db, closing(Writers()) as writers:
         for name in "ab":
             db.sql(f"CREATE TABLE {name} (id INT, amount INT)")
@@ -343,7 +351,8 @@ def test_two_processes_share_a_warehouse(
         assert_fresh(again, "both_ab", "INCREMENTAL")
 
 
-def test_from_the_shell_and_over_http(far: penstock.Database, store: Store, tmp_path: Path) -> None:
+@on_s3
+def test_from_the_shell_and_over_http(far: penstock.Database, store: Kind, tmp_path: Path) -> None:
     """What opens the store is in the environment; nothing starts Java."""
     orders(far)
     place = {"PENSTOCK_WAREHOUSE": far.path, "PENSTOCK_CATALOG": far.catalog_url, "JAVA_HOME": str(tmp_path / "none")}
@@ -371,8 +380,9 @@ def test_from_the_shell_and_over_http(far: penstock.Database, store: Store, tmp_
     assert nowhere.returncode == 1
 
 
+@on_s3
 def test_a_store_that_refuses(
-    far: penstock.Database, store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    far: penstock.Database, store: Kind, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It says so in a sentence, which names no key, though S3 repeats what it was asked with; then all goes on."""
     orders(far)
@@ -385,7 +395,7 @@ def test_a_store_that_refuses(
         said.append(str(problem.value))
 
     far.sql("INSERT INTO orders VALUES (10, 'r1', 100)")
-    store.refusing = "403 Forbidden"
+    store.front.refusing = "403 Forbidden"
     try:
         for clear in (False, True):
             if clear:
@@ -393,14 +403,14 @@ def test_a_store_that_refuses(
             told(far.refresh)
             told(lambda: far.sql("INSERT INTO orders VALUES (11, 'r1', 100)"))
             told(lambda: far.sql("CREATE TABLE another (id INT)"))
-            told(lambda: far.register_table("others", f"{BUCKET}/others"))
+            told(lambda: far.register_table("others", f"{store.place}/others"))
             told(far.vacuum)
             assert [view.name for view in far.status()] == ["totals"]
         told(lambda: far.explain("totals"))
         told(lambda: far.read_here("SELECT * FROM orders"))
         said += [str(record.error) for record in far.history()]
     finally:
-        store.refusing = ""
+        store.front.refusing = ""
     far.refresh()
     assert_fresh(far, "totals", "INCREMENTAL")
     for options, text in (
@@ -423,13 +433,13 @@ def test_a_store_that_refuses(
 
 
 def test_secrets_stay_in_memory(
-    far: penstock.Database, store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    far: penstock.Database, store: Kind, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     orders(far)
     far.refresh()
     told = repr(far) + str(far.explain("totals")) + str(far.status()) + str(far.history()) + caplog.text
     kept = b"".join(file.read_bytes() for file in tmp_path.glob("catalog.sqlite*"))
-    for secret in (store.options["AWS_ACCESS_KEY_ID"], store.options["AWS_SECRET_ACCESS_KEY"]):
+    for secret in store.secrets:
         assert secret not in told
         assert secret.encode() not in kept
         assert not any(secret.encode() in files_of(far.path).read(info.name) for info in files_of(far.path).listing())

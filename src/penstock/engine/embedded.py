@@ -24,7 +24,7 @@ from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, is_remote
 
-from penstock.engine.far_spark import s3_package, s3_settings
+from penstock.engine.far_spark import far_packages, far_settings
 from penstock.engine.versions import delta_package
 from penstock.errors import SparkError
 from penstock.frames.spark.turns import Turns, turns_of
@@ -87,8 +87,8 @@ def _of_one_machine() -> dict[str, str]:
 
 
 def _far_settings() -> dict[str, str]:
-    far = s3_settings()
-    return {**far, "spark.jars.packages": f"{delta_package()},{s3_package()}"} if far else {}
+    packages = far_packages()
+    return {**far_settings(), "spark.jars.packages": ",".join([delta_package(), *packages])} if packages else {}
 
 
 def spark_log_is_wanted() -> bool:

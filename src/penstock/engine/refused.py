@@ -6,11 +6,11 @@ from penstock.catalog import World
 from penstock.errors import NotSupportedError
 from penstock.sql.cursor import Cursor
 from penstock.sql.statements import TableStatement
-from penstock.storage.locations import is_store
+from penstock.storage.locations import spark_commits_safely
 
 
 def check_commits_here(world: World, key: str, statement: TableStatement) -> None:
-    if is_store(world.tables[key].path):
+    if not spark_commits_safely(world.tables[key].path):
         raise NotSupportedError(
             f"{statement.verb} on {statement.target!r}: a table in an object store is only changed by INSERT, UPDATE, "
             "DELETE, MERGE and TRUNCATE, since Spark's own commits there may overwrite others. Make another one, "

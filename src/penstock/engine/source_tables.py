@@ -48,8 +48,8 @@ from penstock.sql.cursor import Cursor
 from penstock.sql.names import is_outside, key_of
 from penstock.sql.statements import CreateTable, TableStatement, Watermark
 from penstock.storage.delta_log import Snapshot, is_table
-from penstock.storage.locations import is_store
 from penstock.storage.locations import location as location_of
+from penstock.storage.locations import spark_commits_safely
 from penstock.storage.log_writer import VersionTaken
 from penstock.storage.new_table import WITH_CHANGES
 from penstock.storage.reader import schema_of
@@ -108,7 +108,8 @@ class SourceTables:
             return False
         with self._exclusively(statement.name, f"creating {statement.name}") as leases:
             world = self._catalog.world()
-            return self._is_wanted(world, statement) and self._create(statement, world, leases.fence)
+            with disk_errors(f"CREATE TABLE {statement.name}"):
+                return self._is_wanted(world, statement) and self._create(statement, world, leases.fence)
 
     def _is_wanted(self, world: World, statement: CreateTable) -> bool:
         """Whether there is a table to create; False if it exists and may. A name that is taken is an error."""
@@ -365,7 +366,7 @@ class SourceTables:
             followers = [world.views[view].name for view in immediate_readers(world, [key])]
             if key not in world.tables:
                 raise NotFoundError(f"table {statement.target!r} was dropped meanwhile.")
-            apart = bool(followers) or is_store(world.tables[key].path)
+            apart = bool(followers) or not spark_commits_safely(world.tables[key].path)
             if not apart or statement.verb not in _ON_ALL_ROWS:
                 check_commits_here(world, key, statement)
                 rows = self._run(statement)

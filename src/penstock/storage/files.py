@@ -273,6 +273,10 @@ def _local() -> Any:
 
 def files_of(path: str) -> Files:
     """The files of a table, or of a place with tables in it."""
+    if path.startswith("hdfs://"):
+        from penstock.storage.hdfs_files import HdfsFiles
+
+        return HdfsFiles(path)
     if is_store(path):
         from penstock.storage.object_store import StoreFiles
 

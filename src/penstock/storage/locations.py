@@ -20,18 +20,21 @@ STORES: Mapping[str, str] = {
     "s3": "aws_", "s3a": "aws_",
     "gs": "google_",
     "az": "azure_", "abfs": "azure_", "abfss": "azure_",
+    "hdfs": "",
 }  # fmt: skip
-"""The schemes of object stores, and how the names of their options begin."""
+"""The schemes of stores, and how the names of their options begin; HDFS has none but Hadoop's own."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)
 _STORE = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<store>[^/?#\s]+)(?P<path>(?:/[^/?#]+)*)/*", re.IGNORECASE)
+_ENDPOINTS = ("endpoint_url", "endpoint", "storage_endpoint", "base_url")
+"""What stores call the option that names a server of one's own, after their prefix."""
 _CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent")
 """Options of the connection, which all stores have in common."""
 
 
 def is_store(path: str) -> bool:
-    """Whether a path is the URL of an object store; all others are directories of this machine.
+    """Whether a path is the URL of a store; all others are directories of this machine.
 
     >>> is_store("s3://bucket/orders"), is_store("/data/s3:/orders")
     (True, False)
@@ -39,36 +42,55 @@ def is_store(path: str) -> bool:
     return "://" in path and path.partition("://")[0] in STORES
 
 
-def location(given: str | os.PathLike[str], what: str) -> str:
+def spark_commits_safely(path: str) -> bool:
+    """Whether a commit of Spark's overwrites no other. In HDFS it is a rename, as ours is.
+
+    >>> spark_commits_safely("/data/orders"), spark_commits_safely("s3://bucket/orders")
+    (True, False)
+    """
+    return not is_store(path) or path.startswith("hdfs://")
+
+
+def location(given: str | os.PathLike[str], what: str, options: Options | None = None) -> str:
     """A place as it is known from then on; ``what`` is said of one that cannot be used.
+
+    One of Azure's is known by its account too, as Spark wants it: ``az://`` is short for ``abfss://`` with an account.
 
     >>> location("file:///data/my%20orders", "table 'orders'"), location("file:/data/orders/", "..")
     ('/data/my orders', '/data/orders')
     >>> location("/data/100%20percent", "table 'orders'"), location("S3A://bucket/data/orders/", "..")
     ('/data/100%20percent', 's3a://bucket/data/orders')
+    >>> location("az://lake/orders", "..", {"azure_storage_account_name": "acme"})
+    'abfss://lake@acme.dfs.core.windows.net/orders'
     """
     text = os.fspath(given)
     scheme = _SCHEME.match(text)
     if scheme is None:
         return os.path.abspath(os.path.expanduser(text))
     if scheme[1].lower() in STORES:
-        return _in_store(text, what)
+        return _in_store(text, what, options or {})
     url = _FILE.fullmatch(text)
     if url is None:
         raise NotSupportedError(
             f"{what} cannot lie at {text!r}: places of {scheme[1]}: are not supported. "
-            "Use s3://, gs:// or abfss://, or a directory of this machine, or one that is mounted here."
+            "Use s3://, gs://, abfss:// or hdfs://, or a directory of this machine, or one that is mounted here."
         )
     return os.path.abspath(unquote(url["path"]))
 
 
-def _in_store(text: str, what: str) -> str:
+def _in_store(text: str, what: str, options: Options) -> str:
     url = _STORE.fullmatch(text)
     if url is None or {".", ".."} & set(url["path"].split("/")):
         raise NotSupportedError(
-            f"{what} cannot lie at {text!r}: that names no place in a store. Write it as s3://bucket/folder."
+            f"{what} cannot lie at {text!r}: that names no place in a store. "
+            "Write it as s3://bucket/folder, or hdfs://namenode:8020/folder."
         )
-    return f"{url['scheme'].lower()}://{url['store']}{url['path']}"
+    scheme, store = url["scheme"].lower(), url["store"]
+    if STORES[scheme] == "azure_" and "@" not in store:
+        account = _said({**_given_options("azure_"), **options}, "azure_storage_account_name")
+        if account:
+            scheme, store = "abfss", f"{store}@{account}.dfs.core.windows.net"
+    return f"{scheme}://{store}{url['path']}"
 
 
 def store_of(path: str) -> str:
@@ -97,7 +119,7 @@ _given: list[tuple[str, Options]] = []
 def checked_options(options: Mapping[str, str] | None) -> Options:
     """Options as they are kept, under names in lower case."""
     known = {name.lower(): str(value) for name, value in (options or {}).items()}
-    prefixes = tuple(sorted(set(STORES.values())))
+    prefixes = tuple(sorted({*STORES.values()} - {""}))
     for name in known:
         if not name.startswith(prefixes) and name not in _CLIENT:
             raise WarehouseError(
@@ -137,16 +159,26 @@ def options_of(path: str) -> dict[str, str]:
     What is not given is taken from the environment by who opens the store, but for one thing: whoever names an
     endpoint with http: means it.
     """
-    if not is_store(path):
+    prefix = STORES[path.partition("://")[0]] if is_store(path) else ""
+    if not prefix:
         return {}
-    prefix = STORES[path.partition("://")[0]]
-    found = {k: v for _, given in _given for k, v in given.items() if k.startswith(prefix) or k in _CLIENT}
-
-    def said(option: str) -> str | None:
-        return found.get(prefix + option) or os.environ.get((prefix + option).upper())
-
-    endpoint, allowed = said("endpoint_url") or said("endpoint") or "", said("allow_http")
+    found = _given_options(prefix)
+    endpoint = _said(found, *(f"{prefix}{name}" for name in _ENDPOINTS)) or ""
+    allowed = _said(found, f"{prefix}allow_http")
     found.pop(f"{prefix}allow_http", None)
     if allowed is not None or endpoint.startswith("http:"):
         found.setdefault("allow_http", allowed or "true")
     return found
+
+
+def said(*names: str) -> str | None:
+    """An option as it holds now, given or in the environment, by one of its names in lower case."""
+    return _said(_given_options(names[0].partition("_")[0]), *names)
+
+
+def _given_options(prefix: str) -> dict[str, str]:
+    return {k: v for _, given in _given for k, v in given.items() if k.startswith(prefix) or k in _CLIENT}
+
+
+def _said(options: Options, *names: str) -> str | None:
+    return next((v for name in names if (v := options.get(name) or os.environ.get(name.upper()))), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import EEXIST, ENOENT
 from functools import lru_cache
@@ -24,6 +24,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 
 from penstock.errors import NotSupportedError, StoreError, WarehouseError
 from penstock.frames.pace import PACE
+from penstock.storage import ranges
 from penstock.storage.file_cache import FILES, Identity
 from penstock.storage.files import FileInfo, Held
 from penstock.storage.locations import STORES, options_of, store_of
@@ -31,12 +32,10 @@ from penstock.storage.locations import STORES, options_of, store_of
 _Thing = TypeVar("_Thing")
 _Found = TypeVar("_Found")
 
-_TAIL = 1024 * 1024
-"""Bytes of a file's end that are read at once: all of a small file, the footer of a large one."""
 _RETRIES = 5
 """How often a request is sent again that had no answer: about three seconds."""
-_AT_ONCE = 16
-"""Requests that wait for answers at the same time."""
+_WITHOUT_SUFFIXES = ("az", "abfs", "abfss")
+"""Where nobody can be asked for the last bytes of a file."""
 
 
 @contextmanager
@@ -94,6 +93,11 @@ def _opened(store: str, options: tuple[tuple[str, str], ...]) -> Any:
         raise WarehouseError(f"the store {store!r} cannot be opened: {_first_line(problem)}.") from None
 
 
+def _bare(tag: str | None) -> str:
+    """A tag as all answers of a store have it: Azure puts it in quotes in some, and not in others."""
+    return (tag or "").strip('"')
+
+
 def _is_of_client(name: str) -> bool:
     return not name.startswith(("aws_", "google_", "azure_"))
 
@@ -107,6 +111,7 @@ class StoreFiles:
         self.root = root
         self.opened_as = store_of(root), options
         self._store = _opened(*self.opened_as)
+        self._scheme = root.partition("://")[0]
         self._beside = f"{store_of(root)}/"
         self._prefix = root.removeprefix(store_of(root)).strip("/")
 
@@ -129,7 +134,7 @@ class StoreFiles:
     def _info(self, meta: Any) -> FileInfo:
         return FileInfo(
             name=self._name(meta["path"]), size=int(meta["size"]), modified=meta["last_modified"].timestamp(),
-            tag=str(meta["e_tag"] or meta["last_modified"].isoformat()),
+            tag=_bare(meta["e_tag"]) or meta["last_modified"].isoformat(),
         )  # fmt: skip
 
     def read(self, name: str) -> bytes:
@@ -142,19 +147,25 @@ class StoreFiles:
     def each(self, do: Callable[[_Thing], _Found], things: Sequence[_Thing]) -> list[_Found]:
         if len(things) < 2:
             return [do(thing) for thing in things]
-        with ThreadPoolExecutor(min(_AT_ONCE, len(things))) as pool:
+        with ThreadPoolExecutor(min(ranges.AT_ONCE, len(things))) as pool:
             return list(pool.map(do, things))
 
     def open(self, name: str) -> pa.NativeFile:
         size, tail = FILES.kept((self._url(name), "end"), lambda: self._end(name), lambda found: len(found[1]))
-        if len(tail) == size:
-            return pa.BufferReader(tail)
-        return pa.PythonFile(_Ranges(self, name, size, tail), mode="r")
+        return ranges.opened(lambda start, end: self.part(name, start, end), size, tail)
 
     def _end(self, name: str) -> tuple[int, bytes]:
+        if self._scheme in _WITHOUT_SUFFIXES:
+            return self._end_by_size(name)
         with _told("reading", self._url(name)):
-            found = obstore.get(self._store, self._key(name), options={"range": {"suffix": _TAIL}})
+            found = obstore.get(self._store, self._key(name), options={"range": {"suffix": ranges.TAIL}})
             return int(found.meta["size"]), bytes(found.bytes())
+
+    def _end_by_size(self, name: str) -> tuple[int, bytes]:
+        """One question more than where the end of a file can be asked for."""
+        size = self.info(name).size
+        start = max(size - ranges.TAIL, 0)
+        return size, self.part(name, start, size) if size else b""
 
     def part(self, name: str, start: int, end: int) -> bytes:
         with _told("reading", self._url(name)), PACE.reading(self.opened_as[0], end - start):
@@ -183,7 +194,8 @@ class StoreFiles:
         offset = self._key(after) if after else None
         with _told("listing", self._url(folder)):
             pages = obstore.list(self._store, prefix or None, offset=offset, chunk_size=1000)
-            return [self._info(meta) for page in pages for meta in page]
+            found = [self._info(meta) for page in pages for meta in page]
+        return [info for info in found if info.name > after] if after else found  # some ignore the offset
 
     def folders(self) -> list[FileInfo]:
         with _told("listing", self.root):
@@ -196,7 +208,7 @@ class StoreFiles:
         data = buffer.getvalue().to_pybytes()
         with _told("writing", self._url(name)):
             obstore.put(self._store, self._key(name), data)
-        FILES.put((self._url(name), "end"), (len(data), data[-_TAIL:]), min(len(data), _TAIL))
+        FILES.put((self._url(name), "end"), (len(data), data[-ranges.TAIL :]), min(len(data), ranges.TAIL))
         return len(data)
 
     def make_folder(self, folder: str) -> None:
@@ -226,7 +238,7 @@ class StoreFiles:
     def put_first(self, name: str, data: bytes) -> str:
         with _told("writing", self._url(name)):
             made = obstore.put(self._store, self._key(name), data, mode="create", use_multipart=False)
-        return str(made["e_tag"] or "")
+        return _bare(made["e_tag"])
 
     def move(self, name: str, to: str) -> None:
         with _told("moving", self._url(name)):
@@ -234,9 +246,19 @@ class StoreFiles:
 
     def delete(self, names: Iterable[str]) -> None:
         keys = [self._key(name) for name in names]
+        try:
+            self._delete(keys)
+        except FileNotFoundError:  # which some stores say, and then it is open what became of the others
+            self.each(self._delete_one, keys)
+
+    def _delete(self, keys: list[str]) -> None:
         if keys:
             with _told("deleting in", self.root):
                 obstore.delete(self._store, keys)
+
+    def _delete_one(self, key: str) -> None:
+        with suppress(FileNotFoundError):
+            self._delete([key])
 
     def delete_folder(self, folder: str = "") -> None:
         self.delete([info.name for info in self.listing(folder)])
@@ -256,48 +278,6 @@ class _HeldPrefix:
 
     def put_if_absent(self, name: str, data: bytes) -> str:
         return self.files.put_if_absent(f"{self.folder}/{name}", data)
-
-
-class _Ranges:
-    """A large file for Arrow, which asks for ranges that lie close together at once."""
-
-    def __init__(self, files: StoreFiles, name: str, size: int, tail: bytes):
-        self._files, self._name, self._size, self._tail = files, name, size, tail
-        self._place = 0
-        self.closed = False
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._place = offset + (0, self._place, self._size)[whence]
-        return self._place
-
-    def tell(self) -> int:
-        return self._place
-
-    def read(self, count: int = -1) -> bytes:
-        start = self._place
-        end = self._size if count < 0 else min(start + count, self._size)
-        self._place = max(start, end)
-        if end <= start:
-            return b""
-        known = self._size - len(self._tail)
-        if start >= known:
-            return self._tail[start - known : end - known]
-        return self._files.part(self._name, start, end)
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed = True
 
 
 _conditional: set[Any] = set()
@@ -328,6 +308,7 @@ def check_conditional(files: StoreFiles) -> None:
 
 def _unconditional(doing: str) -> NotSupportedError:
     return NotSupportedError(
-        f"{doing}: this store does not refuse to overwrite a file (If-None-Match: *), so that two writers could lose a "
-        "commit. Use a store or a version of it that does, and do not set AWS_CONDITIONAL_PUT=disabled."
+        f"{doing}: this store does not refuse to overwrite a file (If-None-Match: *, or Google's "
+        "x-goog-if-generation-match: 0), so that two writers could lose a commit. Use a store or a version of it that "
+        "does, and do not set AWS_CONDITIONAL_PUT=disabled."
     )

@@ -34,7 +34,7 @@ from penstock.storage.deletion_vectors import describe, file_name, unique_id
 from penstock.storage.delta_log import DataFile, Snapshot, delta_rs, latest_version, table_uri
 from penstock.storage.files import files_of
 from penstock.storage.locations import is_store
-from penstock.storage.log_listing import commit_name
+from penstock.storage.log_listing import LOG, commit_name
 from penstock.storage.log_replay import Action
 from penstock.storage.log_writer import VersionTaken, enabling, marked, now, put, removed, reshaping, said
 from penstock.storage.placement import properties
@@ -89,6 +89,7 @@ def create_table(path: str, schema_json: str, name: str, placement: Placement = 
     """An empty Delta table; gives its version."""
     if is_store(path):  # where delta-rs would look around first
         protocol, metadata = _described(name, Shape.of(schema_json, placement))
+        files_of(path).begin(LOG)
         put(path, 0, [said("CREATE TABLE"), {"protocol": protocol}, {"metaData": {**metadata, "name": name}}])
         return 0
     points.reached(points.COMMIT)
