@@ -95,7 +95,9 @@ def _check_stateless(op: Operator, memory: Memory, seed: int) -> None:
 
 
 def _check_stateful(made: Typed, memory: Memory, seed: int) -> tuple[list[str], ChangedTable] | None:
-    plan = NodePlan("node", made.op, tuple((_shown(name), column(name)) for name in made.op.columns), hidden=True)
+    plan = NodePlan(
+        name="node", body=made.op, outputs=tuple((_shown(name), column(name)) for name in made.op.columns), hidden=True
+    )
     node = maintained_node(plan, types_of(made.op, memory))
     before, after = (node.evaluate(memory, moment).rows() for moment in ("pre", "post"))
     if before is None or after is None:

@@ -170,7 +170,7 @@ class Story:
         functions = tuple((f"w{i}", tree(text)) for i, text in enumerate(self.functions))
         op = Window(scan, self.partition, functions)
         outputs = tuple((f"o_{name}", column(name)) for name in op.columns if name not in hidden)
-        return maintained_node(NodePlan("node", op, outputs, hidden=True), {})
+        return maintained_node(NodePlan(name="node", body=op, outputs=outputs, hidden=True), {})
 
 
 def table(rows: Sequence[Row]) -> pa.Table:

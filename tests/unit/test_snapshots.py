@@ -172,7 +172,7 @@ def test_a_short_log_says_what_delta_rs_says(tmp_path: Path, monkeypatch: pytest
         for most in (0, 10**9):
             monkeypatch.setattr(delta_log, "_LONG_LOG", most)
             found = Snapshot(table, version, there=True)
-            assert (found._short is None) == (most == 0)
+            assert (found.short is None) == (most == 0)
             ordered = found.bounds.sort_by("path")
             told.append((found.head, sorted(found.files, key=lambda file: file.path), found.rows, found.size,
                          found.partition_texts, found.deleted, ordered.to_pylist()))  # fmt: skip

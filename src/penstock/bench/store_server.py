@@ -50,7 +50,7 @@ class _Quiet(WSGIRequestHandler):
         """Nothing."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Store:
     """A store that runs. ``deaf``: it takes conditional puts for any others, as some stores do."""
 

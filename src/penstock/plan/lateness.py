@@ -46,10 +46,14 @@ def _nodes(late: Lateness, stored: tuple[str, ...]) -> tuple[NodePlan, NodePlan]
     kept = Late(table, column(at), late.allowed)
     outputs = tuple((name, column(internal)) for internal, name in table.stored)
     changes = (*outputs, (CHANGE, column(CHANGE)))
-    first = NodePlan(f"__late_{_digest(fingerprint(kept, changes), late.owner)}", kept, changes, hidden=True)
+    first = NodePlan(
+        name=f"__late_{_digest(fingerprint(kept, changes), late.owner)}", body=kept, outputs=changes, hidden=True
+    )
     rejected = Scan(first.name, (*((f"__l{i}", name) for i, name in enumerate(stored)), ("__change", CHANGE)))
     accepted = Accepted(table, rejected)
-    return first, NodePlan(f"__accepted_{fingerprint(accepted, outputs)[:16]}", accepted, outputs, hidden=True)
+    return first, NodePlan(
+        name=f"__accepted_{fingerprint(accepted, outputs)[:16]}", body=accepted, outputs=outputs, hidden=True
+    )
 
 
 def _digest(computes: str, owner: str) -> str:

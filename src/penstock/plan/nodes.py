@@ -43,7 +43,7 @@ from penstock.plan.operators import (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NodePlan:
     """What one node computes: a body, and the columns of its table as expressions over the body's columns."""
 
@@ -108,7 +108,7 @@ def split(
         body = _cut(body, hidden)
     if beside and isinstance(body, Scan):
         body = _only(body, outputs)
-    return (*hidden.nodes.values(), NodePlan(name, body, outputs, hidden=False, keys=keys))
+    return (*hidden.nodes.values(), NodePlan(name=name, body=body, outputs=outputs, hidden=False, keys=keys))
 
 
 def _keys(op: Operator, outputs: tuple[Named, ...]) -> tuple[str, ...] | None:
@@ -159,7 +159,7 @@ def _hide(op: Operator, values: tuple[Named, ...], hidden: _Hidden) -> Scan:
     """A scan of the hidden node that computes the operator, and of it these values."""
     stored = tuple((internal, f"v{number}") for number, (internal, _) in enumerate(values, start=1))
     outputs = tuple((f"v{number}", e) for number, (_, e) in enumerate(values, start=1))
-    node = NodePlan(hidden.name(fingerprint(op, outputs)), op, outputs, hidden=True)
+    node = NodePlan(name=hidden.name(fingerprint(op, outputs)), body=op, outputs=outputs, hidden=True)
     hidden.nodes.setdefault(node.name, node)
     return Scan(node.name, stored)
 

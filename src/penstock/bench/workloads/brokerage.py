@@ -93,8 +93,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 BROKERAGE = Workload(
-    "brokerage",
-    f"{len(VIEWS)} views of a brokerage over 2 million rows, 0.1 % new ones, then 0.1 % new, corrected or deleted",
-    _run,
-    _goals,
+    name="brokerage",
+    title=f"{len(VIEWS)} views of a brokerage over 2 million rows, 0.1 % new, then 0.1 % new, corrected or deleted",
+    run=_run,
+    goals=_goals,
 )

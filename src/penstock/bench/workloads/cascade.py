@@ -161,20 +161,20 @@ def _goals(full: float, merge: float | None, cells: Sequence[Cell]) -> list[Goal
 
 
 APPEND = Workload(
-    "cascade-append",
-    "price bars of 1 s, 1 min and 1 h over 5 million trades, 0.1 % more trades",
-    partial(_run, _append, True),
-    partial(_goals, 30, 6),
+    name="cascade-append",
+    title="price bars of 1 s, 1 min and 1 h over 5 million trades, 0.1 % more trades",
+    run=partial(_run, _append, True),
+    goals=partial(_goals, 30, 6),
 )
 RECENT = Workload(
-    "cascade-recent",
-    "the same bars, 0.1 % of the trades corrected or deleted, all among the newest 1 %",
-    partial(_run, partial(_correct, 0.01), False),
-    partial(_goals, 15, None),
+    name="cascade-recent",
+    title="the same bars, 0.1 % of the trades corrected or deleted, all among the newest 1 %",
+    run=partial(_run, partial(_correct, 0.01), False),
+    goals=partial(_goals, 15, None),
 )
 SCATTERED = Workload(
-    "cascade-scattered",
-    "the same bars, 0.1 % of the trades corrected or deleted, anywhere",
-    partial(_run, partial(_correct, 1.0), False),
-    partial(_goals, 8, None),
+    name="cascade-scattered",
+    title="the same bars, 0.1 % of the trades corrected or deleted, anywhere",
+    run=partial(_run, partial(_correct, 1.0), False),
+    goals=partial(_goals, 8, None),
 )

@@ -98,4 +98,6 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
     return goals
 
 
-CHAINS = Workload("chains", "chains, a fan and diamonds of small views, 10 rows changed", _run, _goals)
+CHAINS = Workload(
+    name="chains", title="chains, a fan and diamonds of small views, 10 rows changed", run=_run, goals=_goals
+)

@@ -77,8 +77,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 CROSSOVER = Workload(
-    "crossover",
-    "a filter, a join, an aggregate, both, and a window over 10 million rows, 0.01 to 50 % of them changed",
-    _run,
-    _goals,
+    name="crossover",
+    title="a filter, a join, an aggregate, both, and a window over 10 million rows, 0.01 to 50 % of them changed",
+    run=_run,
+    goals=_goals,
 )

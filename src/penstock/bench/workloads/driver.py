@@ -77,5 +77,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 DRIVER = Workload(
-    "driver", "small changes of all these views: what needs no Spark job, and what does", measured, _goals
+    name="driver",
+    title="small changes of all these views: what needs no Spark job, and what does",
+    run=measured,
+    goals=_goals,
 )

@@ -66,5 +66,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 GROWTH = Workload(
-    "growth", "1,000 rows changed in tables of 1, 4 and 16 million rows, clustered by their keys", _run, _goals
+    name="growth",
+    title="1,000 rows changed in tables of 1, 4 and 16 million rows, clustered by their keys",
+    run=_run,
+    goals=_goals,
 )

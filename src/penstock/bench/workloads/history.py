@@ -64,5 +64,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 HISTORY = Workload(
-    "history", "bars of a minute and an hour, 1,000 trades more behind 1, 4 and 16 million earlier ones", _run, _goals
+    name="history",
+    title="bars of a minute and an hour, 1,000 trades more behind 1, 4 and 16 million earlier ones",
+    run=_run,
+    goals=_goals,
 )

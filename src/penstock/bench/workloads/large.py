@@ -205,8 +205,8 @@ def _memory(cells: Sequence[Cell], process: str, title: str, limit: float) -> Go
 
 
 LARGE = Workload(
-    "large",
-    "a cascade and a view of each operator over 10 and 100 million rows: filled, and 1,000 rows to 10 % changed",
-    _run,
-    _goals,
+    name="large",
+    title="a cascade and a view of each operator over 10 and 100 million rows: filled, and 1,000 rows to 10 % changed",
+    run=_run,
+    goals=_goals,
 )

@@ -86,8 +86,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 LAYOUTS = Workload(
-    "layouts",
-    "300 rows changed in a table of 1 million: plain, by day, with mapped columns, without marks",
-    _run,
-    _goals,
+    name="layouts",
+    title="300 rows changed in a table of 1 million: plain, by day, with mapped columns, without marks",
+    run=_run,
+    goals=_goals,
 )

@@ -94,8 +94,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 MEDALLION = Workload(
-    "medallion",
-    "17 views of an online shop over 2.6 million rows, about 0.1 % of them new, corrected or deleted",
-    _run,
-    _goals,
+    name="medallion",
+    title="17 views of an online shop over 2.6 million rows, about 0.1 % of them new, corrected or deleted",
+    run=_run,
+    goals=_goals,
 )

@@ -150,5 +150,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 MODELS = Workload(
-    "models", "from a statement until all documents of documents are right, and reading them", _run, _goals
+    name="models",
+    title="from a statement until all documents of documents are right, and reading them",
+    run=_run,
+    goals=_goals,
 )

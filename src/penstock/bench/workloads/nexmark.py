@@ -63,8 +63,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 NEXMARK = Workload(
-    "nexmark",
-    f"{len(nexmark.VIEWS)} views of an auction house over 1 million bids, 0.1 % more, then 0.1 % mixed changes",
-    _run,
-    _goals,
+    name="nexmark",
+    title=f"{len(nexmark.VIEWS)} views of an auction house over 1 million bids, 0.1 % more, then 0.1 % mixed changes",
+    run=_run,
+    goals=_goals,
 )

@@ -29,4 +29,6 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
     return goals
 
 
-NOTHING = Workload("nothing", "a chain of 25 and a fan of 25 small views, nothing changed", _run, _goals)
+NOTHING = Workload(
+    name="nothing", title="a chain of 25 and a fan of 25 small views, nothing changed", run=_run, goals=_goals
+)

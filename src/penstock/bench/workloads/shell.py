@@ -86,4 +86,9 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
     return faster_than(cells, SPARK, _FASTER)
 
 
-SHELL = Workload("shell", "an INSERT, a refresh and a SELECT from a cold shell, with and without Spark", _run, _goals)
+SHELL = Workload(
+    name="shell",
+    title="an INSERT, a refresh and a SELECT from a cold shell, with and without Spark",
+    run=_run,
+    goals=_goals,
+)

@@ -41,9 +41,9 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 STORES = Workload(
-    "stores",
-    f"the same bars in an S3 server that answers {_LATE * 1000:.0f} ms late, {_CHANGED} more trades",
-    _run,
-    _goals,
+    name="stores",
+    title=f"the same bars in an S3 server that answers {_LATE * 1000:.0f} ms late, {_CHANGED} more trades",
+    run=_run,
+    goals=_goals,
     in_store=True,
 )

@@ -67,8 +67,8 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 TPCH = Workload(
-    "tpch",
-    "the 22 queries of TPC-H over shared tables of scale factor 1, 0.1 % of the orders inserted and 0.1 % deleted",
-    _run,
-    _goals,
+    name="tpch",
+    title="the 22 queries of TPC-H over tables of scale factor 1, 0.1 % of the orders inserted and 0.1 % deleted",
+    run=_run,
+    goals=_goals,
 )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.bench.stage import Bench
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Workload:
     name: str
     title: str

@@ -192,6 +192,7 @@ def _goals(cells: Sequence[Cell]) -> list[Goal]:
 
 
 WRITES = Workload(
-    "writes", "a row inserted, updated and deleted by its key, and 1,000 merged, in tables of 1 and 10 million rows",
-    _run, _goals,
+    name="writes",
+    title="a row inserted, updated and deleted by its key, and 1,000 merged, in tables of 1 and 10 million rows",
+    run=_run, goals=_goals,
 )  # fmt: skip
