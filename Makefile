@@ -55,16 +55,13 @@ test-stores: java install ## tell the stories of object stores on servers for Az
 test-connect: java install ## run the tests of views over a Spark Connect server
 	PENSTOCK_TEST_CONNECT=1 $(BIN)/python -m pytest $(CONNECT_ALL)
 
-# Executors have no Python: what is told to be one is not there. Only what registers functions of Python's own has it.
 ON_CLUSTER := PENSTOCK_TEST_CLUSTER=1 $(BIN)/python -m pytest
-NO_PYTHON := PYSPARK_PYTHON=/no/python/on/executors
-OWN_FUNCTIONS := $(addprefix tests/spark/test_,replaced_sources.py settings.py)
 
+# In the first of these executors have no Python: the one that they are told of is not there.
 test-cluster: java install ## run the tests of views on a Spark cluster of two workers, and over Spark Connect to it (hours)
-	$(NO_PYTHON) $(ON_CLUSTER) tests/cluster tests/spark/test_driver_bounds.py tests/spark/test_pipelines.py
-	$(NO_PYTHON) $(ON_CLUSTER) $(filter-out $(OWN_FUNCTIONS) %/test_connect.py,$(CONNECT_ALL))
-	$(ON_CLUSTER) $(OWN_FUNCTIONS)
-	$(NO_PYTHON) PENSTOCK_TPCH_SF=$(if $(filter command line,$(origin SF)),$(SF),1) $(ON_CLUSTER) tests/tpch
+	PYSPARK_PYTHON=/no/python/on/executors $(ON_CLUSTER) tests/cluster tests/spark/test_driver_bounds.py tests/spark/test_pipelines.py
+	$(ON_CLUSTER) $(filter-out %/test_connect.py,$(CONNECT_ALL))
+	PENSTOCK_TPCH_SF=$(if $(filter command line,$(origin SF)),$(SF),1) $(ON_CLUSTER) tests/tpch
 	PENSTOCK_TEST_CONNECT=1 $(ON_CLUSTER) $(CONNECT) tests/spark/test_constructs.py tests/spark/test_joins.py
 
 test-unit: install ## run the tests that need no Spark
