@@ -147,6 +147,12 @@ def test_a_missing_warehouse_is_not_made(run: Run, tmp_path: Path, command: tupl
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_warehouse_in_a_store_without_a_catalog_says_what_to_name(run: Run) -> None:
+    shown = run("status", "-w", "s3://bucket/warehouse")
+    assert shown.exit_code == 1
+    assert "Name a database, in Python with catalog=.., in the shell with --catalog or PENSTOCK_CATALOG" in shown.stderr
+
+
 @pytest.mark.parametrize("command", ["status", "graph", "history", "refresh"])
 def test_an_empty_warehouse_says_what_to_do_next(run: Run, tmp_path: Path, command: str) -> None:
     penstock.connect(tmp_path / "warehouse").close()
