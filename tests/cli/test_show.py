@@ -80,7 +80,8 @@ def test_explain_shows_rules_and_inputs_and_the_reason_for_full(run: Run, stocke
     assert "inputs totals, large" in lines(shown)
     full = json.loads(run("explain", "whole", "--json", "-w", stocked).stdout)
     assert full["reason_code"] == "POLICY_FULL"
-    assert "recomputed in full" in full["verdict"]
+    assert full["verdict"] == "recomputed in full at every refresh, because of the policy FULL (POLICY_FULL)"
+    assert full["constructs"] == [], "a policy is no construct"
 
 
 def test_what_is_too_long_for_the_terminal_goes_on_below_itself(
