@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help install test test-unit test-studio test-long test-connect test-cluster test-s3 test-stores test-tpch test-fuzz test-api test-soak test-load test-faults test-versions docs lint demo studio bench java browser clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(INSTALLED) ## create .venv with Penstock and its tools in it (PYTHON=python3.12 chooses the Python)
 
@@ -72,7 +72,7 @@ FUZZED := $(addprefix tests/spark/test_,random_views.py schedules.py reading.py 
 test-fuzz: java install ## tell random stories for MINUTES=10 minutes
 	PENSTOCK_FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/python -m pytest $(FUZZED)
 
-test-soak: java install ## kill and stop processes at work for MINUTES=60 minutes, and see that nothing is lost or wrong (STORE=s3: in an S3 server)
+test-soak: java install ## kill and stop processes at work for MINUTES=10 minutes, and see that nothing is lost or wrong (STORE=s3: in an S3 server)
 	$(BIN)/python tests/soak/soak.py --minutes $(or $(MINUTES),10) $(if $(STORE),--store)
 
 test-load: java install ## ask a server with fifty readers and five writers for MINUTES=5 minutes, and check each answer

@@ -73,7 +73,8 @@ class Warehouse:
         if is_store(self.path):
             raise WarehouseError(
                 f"the warehouse {self.path!r} lies in an object store or HDFS, where no catalog can be kept. Name a "
-                "database: catalog='postgresql://host/database', or for one process catalog='sqlite:////path/catalog.sqlite'."
+                "database, in Python with catalog=.., in the shell with --catalog or PENSTOCK_CATALOG: "
+                "'postgresql://host/database', or for one process 'sqlite:////path/catalog.sqlite'."
             )
         # A path may have characters that mean something in a URL.
         return f"sqlite:///{quote(os.path.join(self.path, 'catalog.sqlite'))}"

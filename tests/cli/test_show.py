@@ -80,7 +80,8 @@ def test_explain_shows_rules_and_inputs_and_the_reason_for_full(run: Run, stocke
     assert "inputs totals, large" in lines(shown)
     full = json.loads(run("explain", "whole", "--json", "-w", stocked).stdout)
     assert full["reason_code"] == "POLICY_FULL"
-    assert "recomputed in full" in full["verdict"]
+    assert full["verdict"] == "recomputed in full at every refresh, because of the policy FULL (POLICY_FULL)"
+    assert full["constructs"] == [], "a policy is no construct"
 
 
 def test_what_is_too_long_for_the_terminal_goes_on_below_itself(
@@ -145,6 +146,12 @@ def test_a_missing_warehouse_is_not_made(run: Run, tmp_path: Path, command: tupl
     assert f"there is no warehouse at '{tmp_path / 'nowhere'}'" in shown.stderr
     assert "penstock sql -w nowhere" in shown.stderr
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_warehouse_in_a_store_without_a_catalog_says_what_to_name(run: Run) -> None:
+    shown = run("status", "-w", "s3://bucket/warehouse")
+    assert shown.exit_code == 1
+    assert "Name a database, in Python with catalog=.., in the shell with --catalog or PENSTOCK_CATALOG" in shown.stderr
 
 
 @pytest.mark.parametrize("command", ["status", "graph", "history", "refresh"])

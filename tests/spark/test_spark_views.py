@@ -129,6 +129,7 @@ def test_what_tells_no_changes_is_read_under_full(spark: SparkSession, lake: pen
     spark.catalog.dropTempView("passing_by")
     lake.create_view("kinds", "SELECT id, kind FROM raw_lake.events e JOIN raw_lake.orders o USING (id)", policy="FULL")
     lake.create_view("counted", "SELECT kind, COUNT(*) AS n FROM kinds GROUP BY kind")
+    assert "    inputs    raw_lake.orders, spark_catalog.raw_lake.events\n" in str(lake.explain("kinds"))
     lake.create_view("by_path", f"SELECT * FROM {files}", policy="FULL")
     more = pa.table({"id": pa.array([2], pa.int32()), "kind": ["b"]})
     pq.write_table(more, tmp_path / "lake" / "events" / "more.parquet")  # by somebody else

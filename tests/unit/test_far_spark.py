@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -103,3 +104,19 @@ def test_the_catalog_of_a_far_warehouse_must_be_named() -> None:
     for place in ("gs://bucket/w", _AZURE, "hdfs://host:8020/w"):
         with pytest.raises(penstock.WarehouseError, match=r"lies in .*where no catalog can be kept. Name a database"):
             penstock.connect(place)
+
+
+@pytest.mark.parametrize("server", ["s3.example.com", "localhost:9000", "https://", ""])
+def test_a_server_that_is_no_url_is_told_before_anything_is_made(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What opens stores panics on it."""
+    catalog = tmp_path / "catalog.sqlite"
+    with pytest.raises(penstock.WarehouseError, match=r"AWS_ENDPOINT_URL names no server. Write all of its URL"):
+        penstock.connect("s3://b/w", catalog=f"sqlite:///{catalog}", storage_options={"AWS_ENDPOINT_URL": server})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server)
+    with pytest.raises(penstock.WarehouseError, match="AWS_ENDPOINT_URL names no server"):
+        penstock.connect("s3://b/w", catalog=f"sqlite:///{catalog}")
+    with pytest.raises(penstock.WarehouseError, match="AWS_ENDPOINT_URL names no server"):
+        files_of("s3://b/source")
+    assert not catalog.exists()

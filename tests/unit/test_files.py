@@ -182,7 +182,7 @@ def test_a_place_or_an_option_that_cannot_be_is_told(store: Kind, tmp_path: Path
     with pytest.raises(penstock.WarehouseError, match=r"another database .* has another AWS_REGION") as told:
         penstock.connect(f"{store.place}/w", catalog=catalog, storage_options={"AWS_REGION": "elsewhere"})
     assert "elsewhere" not in str(told.value)
-    with pytest.raises(penstock.WarehouseError, match=r"lies in an object store.*catalog='postgresql:"):
+    with pytest.raises(penstock.WarehouseError, match=r"lies in an object store.*'postgresql:"):
         penstock.connect(f"{store.place}/w", storage_options=store.options)
     for place in ("s3://", "s3:/bucket/w", "s3://bucket/../w", "s3://bucket//w", "s3://bucket/w?x=1#y", "hdfs:///w"):
         with pytest.raises(penstock.NotSupportedError, match="a warehouse cannot lie at"):

@@ -150,6 +150,7 @@ def test_what_is_not_there_is_told_with_what_is_near(twice: penstock.Database) -
             twice.read_here(text) if text.startswith("SHOW") else twice.sql(text)
 
     refused("DROP TABLE glod.t", r"no schema 'glod'\. Did you mean 'gold'\? CREATE SCHEMA glod makes it\.")
+    refused("DESCRIBE DETAIL silver.t", r"What only Spark's catalog has .*: spark_catalog\.silver\.t\.")
     refused("SHOW CREATE TABLE gold.tt", r"no table or view 'gold\.tt'\. Did you mean 'gold\.t'\?")
     refused("CREATE TABLE silver.t (id INT)", r"^there is no schema 'silver'\. CREATE SCHEMA silver makes it\.$")
     refused("CREATE TABLE penstock.t (id INT)", "tells of Penstock itself", NotSupportedError)

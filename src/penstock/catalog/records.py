@@ -401,7 +401,12 @@ class World:
         """What is in a schema needs that to be there; what is in a catalog of Spark's, to be known."""
         meant = QualifiedName.read(name)
         if not meant.catalog:
-            self.schema(meant.schema)
+            try:
+                self.schema(meant.schema)
+            except NotFoundError as problem:
+                raise NotFoundError(
+                    f"{problem} What only Spark's catalog has is told by three parts: spark_catalog.{meant}."
+                ) from None
             return
         raise NotFoundError(
             f"{name!r} of Spark's catalog is not known here. Queries and views can read it; for anything else make it "

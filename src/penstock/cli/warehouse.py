@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from penstock.database import Database
 
 DEFAULT = "warehouse"
-_WAREHOUSE_HELP = f"Directory of the warehouse (default: {DEFAULT})."
-_CATALOG_HELP = "Database URL of the catalog, if it is not the file in the warehouse."
+_WAREHOUSE_HELP = f"Directory of the warehouse (default: {DEFAULT}), or a URL such as s3://bucket/warehouse."
+_CATALOG_HELP = "Database URL of the catalog (default: a file in the directory). A warehouse at a URL needs one."
 
 # The variable of the environment belongs to the option before the command: one after the command, or none, must not
 # take precedence over what was typed before it.
@@ -51,6 +51,11 @@ class Place:
         return location(self.path, "a warehouse")
 
     @property
+    def lacks_catalog(self) -> bool:
+        """Whether nobody can know if there is a warehouse: opening it says what to name."""
+        return self.catalog is None and is_store(self.directory)
+
+    @property
     def exists(self) -> bool:
         """Whether there is a warehouse; a catalog on a server is asked only when it is opened."""
         if self.catalog is None:
@@ -72,7 +77,7 @@ def opened(place: Place, *, create: bool = False, announce: bool = True) -> Iter
     from penstock.database import connect
 
     new = not place.exists
-    if new and not create:
+    if new and not create and not place.lacks_catalog:
         raise _nothing_there(place)
     progress = Progress()
     database = connect(place.path, catalog=place.catalog, progress=progress)

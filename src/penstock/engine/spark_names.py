@@ -96,8 +96,9 @@ class SparkNames:
         if _is_forgotten(session, wanted.parts[0]) and not self._work.spark.given:
             raise DefinitionError(
                 f"{about}: the embedded Spark forgets its catalog when the process ends, and nobody else sees it. "
-                "Pass on a session that has the team's catalog: penstock.connect(path, spark=session); in a session of "
-                "Spark's own that is .enableHiveSupport(). "
+                "Give it the team's metastore: spark.sql.catalogImplementation hive in spark-defaults.conf, in the "
+                "directory that SPARK_CONF_DIR names. Or pass on a session that has it: penstock.connect(path, "
+                "spark=session). "
                 f"Or leave the name out: TBLPROPERTIES ('{PUBLISH}' = 'false')."
             )
         catalog, schema, _ = wanted.parts

@@ -1,7 +1,7 @@
 """Views of Spark's catalogs that views here read: whether they are still defined as they were when one last looked.
 
-One looks where Spark runs: whoever has a catalog that others write to has given a session, which does. The catalog of
-an embedded Spark that is not running is in no memory yet, so it has nothing to tell, and is not started for it.
+One looks where Spark runs. An embedded one that does not is not started for it: without a metastore its catalog would
+be empty, and with one it is seen later.
 """
 
 from __future__ import annotations

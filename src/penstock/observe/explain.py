@@ -100,7 +100,8 @@ class Explanation:
     def verdict(self) -> str:
         if self.incremental:
             return f"maintained incrementally (policy {self.policy})"
-        return f"recomputed in full at every change, because of {self.reason} ({self.reason_code})"
+        when = "refresh" if self.reason_code == Reason.POLICY_FULL else "change"
+        return f"recomputed in full at every {when}, because of {self.reason} ({self.reason_code})"
 
 
 def _jobs(count: int | None) -> str:
@@ -157,7 +158,7 @@ def explain(
             NodeExplanation(
                 name=view.name if not node.hidden else shown(node.name), hidden=node.hidden,
                 rule=node.details.rule, computes=computes, reads=node.details.reads,
-                inputs=tuple(shown(n) for n in node.inputs), incremental=node.details.incremental,
+                inputs=(*(shown(n) for n in node.inputs), *node.details.outside), incremental=node.details.incremental,
                 estimated_rows=node.details.estimated_rows, rows=(rows or {}).get(node.name), shared_with=others,
                 folder=f"nodes/{PurePath(node.path).name}" if node.hidden else None,
             )
@@ -172,7 +173,9 @@ def explain(
         if last.details is not None and last.action != Action.NO_DATA:
             done += "".join(f"\n    {label:9} {text}" for label, text in _costs(last.details))
     constructs = dict.fromkeys(construct for node in nodes for construct in node.details.constructs)
-    if not view.incremental:
+    if view.reason_code == Reason.POLICY_FULL:
+        constructs = {}
+    elif not view.incremental:
         constructs = {(str(view.reason), f"has no incremental rule ({view.reason_code})"): None}
     name = wanted_name(world, view)
     return Explanation(

@@ -20,7 +20,8 @@ NEXT_STEPS: Mapping[Reason, str] = {
     "INCREMENTAL.",
     Reason.TRIED_AGAIN: "Nothing to do: AUTO looks whether this way is still the slower one, and remembers what it "
     "finds.",
-    Reason.POLICY_FULL: "ALTER MATERIALIZED VIEW .. REFRESH POLICY AUTO maintains it, if its query can be.",
+    Reason.POLICY_FULL: "ALTER MATERIALIZED VIEW .. REFRESH POLICY AUTO maintains it, if its query can be and reads "
+    "Delta tables only.",
     Reason.HELD_BY_ANOTHER: "Wait for the other process, and refresh again.",
     Reason.UPSTREAM_FAILED: "Look at the view that it reads: SHOW REFRESH HISTORY tells what failed.",
     Reason.GROUP_FAILED: "Mend the view that failed, or let views advance on their own: CONSISTENCY NONE.",

@@ -29,6 +29,7 @@ _FILE = re.compile(r"file:(?://(?:localhost)?(?=/))?(?P<path>/(?!/).*)", re.IGNO
 _STORE = re.compile(r"(?P<scheme>[a-z0-9]+)://(?P<store>[^/?#\s]+)(?P<path>(?:/[^/?#]+)*)/*", re.IGNORECASE)
 _ENDPOINTS = ("endpoint_url", "endpoint", "storage_endpoint", "base_url")
 """What stores call the option that names a server of one's own, after their prefix."""
+_SERVER = re.compile(r"https?://[^/\s]", re.IGNORECASE)
 _CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent")
 """Options of the connection, which all stores have in common."""
 
@@ -137,6 +138,9 @@ def use(warehouse: str, options: Options) -> None:
                 f"storage_options: another database that is open in this process has another {name.upper()}. "
                 "Close it first, or use another process."
             )
+    if is_store(warehouse):
+        prefix = STORES[warehouse.partition("://")[0]]
+        _endpoint({**_given_options(prefix), **options}, prefix)
     _given.append((warehouse, options))
 
 
@@ -163,12 +167,24 @@ def options_of(path: str) -> dict[str, str]:
     if not prefix:
         return {}
     found = _given_options(prefix)
-    endpoint = _said(found, *(f"{prefix}{name}" for name in _ENDPOINTS)) or ""
+    endpoint = _endpoint(found, prefix)
     allowed = _said(found, f"{prefix}allow_http")
     found.pop(f"{prefix}allow_http", None)
     if allowed is not None or endpoint.startswith("http:"):
         found.setdefault("allow_http", allowed or "true")
     return found
+
+
+def _endpoint(options: Options, prefix: str) -> str:
+    """The server that is named; who opens the store takes any text for one, and panics when it asks it."""
+    for name in (f"{prefix}{ending}" for ending in _ENDPOINTS if prefix):
+        value = options.get(name, os.environ.get(name.upper()))
+        if value is not None and not _SERVER.match(value):
+            raise WarehouseError(
+                f"{name.upper()} names no server. Write all of its URL, such as https://s3.example.com, or leave the "
+                "option out for the store's usual server."
+            )
+    return _said(options, *(f"{prefix}{name}" for name in _ENDPOINTS)) or ""
 
 
 def said(*names: str) -> str | None:
