@@ -185,6 +185,10 @@ def test_an_external_table_with_its_state_beside(spark: SparkSession, db: pensto
     assert_same_rows(spark.table("team_gold.daily"), db.table("totals"))
     db.create_view("totals", "SELECT MAX(id) AS newest FROM orders", properties=said, or_replace=True)
     assert rows(spark.table("team_gold.daily")) == [(3,)]
+    for moved in ("SET TBLPROPERTIES ('penstock.state' = 'within')", "UNSET TBLPROPERTIES ('penstock.state')"):
+        with pytest.raises(DefinitionError, match="it would show the state that Penstock keeps"):
+            db.sql(f"ALTER MATERIALIZED VIEW totals {moved}")
+    assert spark.table("team_gold.daily").columns == ["newest"]
     said["penstock.publish.as"] = "view"
     db.create_view("totals", "SELECT MAX(id) AS newest FROM orders", properties=said, or_replace=True)
     assert told(spark, "team_gold.daily")["Type"][0] == "VIEW"

@@ -426,6 +426,44 @@ def test_small_views_share_an_epoch_where_many_are_due(
         assert_fresh(orders, view, "INCREMENTAL")
 
 
+def test_definitions_that_change_as_a_refresh_begins(
+    orders: penstock.Database, played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A diamond that was made meanwhile advances as one, and a view that was dropped holds up nobody."""
+    changes: list[Callable[[], object]] = []
+
+    class Late:
+        def refresh(self, names: list[str], **how: Any) -> Any:
+            changes.pop()()
+            return orders._at.engine.refresh(names, **how)
+
+    played.scheduler._engine = Late  # type: ignore[assignment]
+    orders.create_view("totals", TOTALS, refresh="ON COMMIT")
+    orders.create_view("counts", "SELECT region, COUNT(*) AS n FROM orders GROUP BY region")
+    orders.sql("INSERT INTO orders VALUES (3, 'eu', 1)")
+    both = "SELECT region, total, n FROM totals JOIN counts USING (region)"
+    changes.append(lambda: (orders.create_view("both", both), orders.sql("INSERT INTO orders VALUES (4, 'eu', 1)")))
+    assert played.step() == [("totals",)]
+    frontiers = orders._catalog.world().frontiers
+    assert {frontiers[view]["orders"].version for view in ("totals", "counts", "both")} == {3}
+    assert_all_fresh(orders, action="INCREMENTAL")
+
+    orders.sql("DROP MATERIALIZED VIEW totals CASCADE")
+    monkeypatch.setattr(parts, "MANY", 0)
+    monkeypatch.setattr(scheduler, "WORTH", 1_000_000)
+    for name in "ab":
+        orders.sql(f"CREATE TABLE of_{name} (k STRING)")
+        orders.create_view(name, f"SELECT k, COUNT(*) AS n FROM of_{name} GROUP BY k", refresh="ON COMMIT")
+        orders.sql(f"INSERT INTO of_{name} VALUES ('x')")
+    changes.append(lambda: orders.drop_view("a"))
+    played.heard.clear()
+    assert played.step() == [("a", "b")]
+    assert [(finished.error, [report.name for report in finished.reports]) for finished in played.heard] == [
+        (None, ["b"])
+    ]
+    assert_fresh(orders, "b", "INCREMENTAL")
+
+
 def test_each_shard_refreshes_its_own_views(orders: penstock.Database) -> None:
     """What reads each other is in one shard; all together do what one scheduler would."""
     orders.create_view("totals", TOTALS, refresh="ON COMMIT")

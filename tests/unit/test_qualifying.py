@@ -28,6 +28,8 @@ from penstock.sql.query import parse_query, table_names
          "SELECT x FROM `g`.t AS OF EPOCH 3 JOIN s.t AS OF EPOCH 3 o"),
         ("SELECT g.t.x FROM t AS OF EPOCH 3 JOIN s.t FOR VERSION AS OF 3",
          "SELECT `g.t`.x FROM `g`.t AS OF EPOCH 3 AS `g.t` JOIN s.t FOR VERSION AS OF 3 AS `s.t`"),
+        ("SELECT /*+ BROADCAST(t) */ t.x, s.t.y FROM t JOIN s.t",
+         "SELECT /*+ BROADCAST(t) */ `g.t`.x, `s.t`.y FROM `g`.t AS `g.t` JOIN s.t AS `s.t`"),
         ("no query at all (", "no query at all ("),
     ],
 )  # fmt: skip

@@ -36,6 +36,7 @@ from penstock.sql.query import parse_query, spark_text, substitute_tables, table
         ("SELECT * FROM `we ird`.`näme.1`, `s.t`", ["`we ird`.`näme.1`", "`s.t`"]),
         ("WITH t AS (SELECT 1 AS a) SELECT * FROM t JOIN s.t JOIN default.t", ["s.t", "t"]),
         ("SELECT * FROM Penstock.Views", ["penstock.views"]),
+        ("SELECT /*+ BROADCAST(x), MERGE(t) */ * FROM t JOIN u AS x USING (k)", ["t", "u"]),
     ],
 )
 def test_table_names(query: str, names: list[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 
 from penstock.catalog import ViewRecord, World
@@ -37,6 +37,8 @@ class WantedName:
     path: str
     as_table: bool
     """Whether it is an external table, and no view of Spark's."""
+    shows_state: bool = False
+    """Whether columns would be found there that are not the view's."""
 
     @property
     def key(self) -> str:
@@ -61,6 +63,7 @@ class WantedName:
         """Differs where what is to be there differs."""
         types = [kind for _, kind, _ in self.view.columns]
         told = [self.parts, self.as_table, self.view.name, self.columns, types, self.view.comment, self.path]
+        told += ["state"] if self.shows_state else []
         return sha256(json.dumps(told).encode()).hexdigest()[:32]
 
     def record(self) -> CatalogName:
@@ -88,7 +91,10 @@ def wanted_name(world: World, view: ViewRecord) -> WantedName | None:
     if view.key in world.models:
         columns.append((STAMP, None))
     path = world.nodes[view.key].path if view.key in world.nodes else ""  # of one that is only planned
-    return WantedName(parts=parts, view=view, columns=tuple(columns), path=path, as_table=form == TABLE)
+    shows = form == TABLE and view.key in world.nodes and has_state(world, view)
+    return WantedName(
+        parts=parts, view=view, columns=tuple(columns), path=path, as_table=form == TABLE, shows_state=shows
+    )
 
 
 def parts_wanted(view: ViewRecord, said: str | None, place: str) -> tuple[str, str, str] | None:
@@ -136,6 +142,11 @@ def untried(names: Iterable[WantedName], gone: Collection[CatalogName], known: M
 
 def has_state(world: World, view: ViewRecord) -> bool:
     """Whether the table of a view has columns that are not the view's."""
-    stored = [field["name"] for field in json.loads(world.nodes[view.key].schema_json)["fields"]]
     shown = {name for name, _, _ in view.columns} | {STAMP}
-    return not set(stored) <= shown
+    return not _stored(world.nodes[view.key].schema_json) <= shown
+
+
+@lru_cache(maxsize=20_000)
+def _stored(schema_json: str) -> frozenset[str]:
+    """The columns of a table: every refresh asks, and most often they are those of before."""
+    return frozenset(field["name"] for field in json.loads(schema_json)["fields"])

@@ -141,6 +141,8 @@ class Engine:
 
         ``_Held`` if another process has some of them and there is time to wait for it.
         """
+        if names is not None and due is not None:  # what was dropped since the scheduler looked is no longer due
+            names = [name for name in names if key_of(name) in world.views]
         keys = [world.view_key(name) for name in names] if names is not None else list(world.views)
         started = datetime.now(timezone.utc)
         scope = with_followers(world, together(world, keys))
@@ -155,7 +157,7 @@ class Engine:
                 raise _Held
             current = self._work.catalog.world()
             added = names is None and world.views.keys() != current.views.keys()
-            if added or not world.same_definitions(current, nodes):
+            if added or not world.same_definitions(current, nodes) or _joined(world, current, scope):
                 raise Outdated
             looked = self.spark_views.look(current, scope)
             read = with_upstream(current, scope | (current.views.keys() & set(looked.reads)))
@@ -244,6 +246,13 @@ class Engine:
         world = self._work.catalog.world()
         nodes = None if name is None else world.views[world.view_key(name)].nodes
         return vacuum_views(self._work.catalog, self._work.folders, nodes)
+
+
+def _joined(before: World, now: World, scope: set[str]) -> bool:
+    """Whether views that were defined since a first look must come along: they made a diamond, or follow at once."""
+    if before.views == now.views and before.settings == now.settings:
+        return False
+    return not with_followers(now, together(now, [key for key in scope if key in now.views])) <= scope
 
 
 def _left(world: World, views: Iterable[str]) -> set[str]:

@@ -24,7 +24,6 @@ from penstock.catalog.leases import Leases
 from penstock.engine.catalog_names import (
     SPARK_CATALOG,
     WantedName,
-    has_state,
     pending,
     untried,
     wanted_name,
@@ -87,7 +86,7 @@ class SparkNames:
         first = wanted_names(world)[wanted.key].view
         if first.key != view.key:
             raise AlreadyExistsError(f"{about}: view {first.name!r} is. Choose another name.")
-        if wanted.as_table and has_state(world, view):
+        if wanted.shows_state:
             raise DefinitionError(
                 f"{about}: as a table it would show the state that Penstock keeps in columns of its own. Keep that "
                 "beside it, TBLPROPERTIES ('penstock.state' = 'beside'), or make it a view of Spark's, "

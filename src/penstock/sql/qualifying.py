@@ -169,8 +169,9 @@ def _whole(name: QualifiedName) -> tuple[str, str, str]:
 
 def _other_names(tree: exp.Expr, scopes: dict[int, list[exp.Table]]) -> dict[int, set[str]]:
     """What else is called by a name in each query: what has an alias, and CTEs."""
-    plain = {id(table) for tables_there in scopes.values() for table in tables_there}
-    named: list[exp.Expr] = [table for table in tree.find_all(exp.Table) if id(table) not in plain]
+    plain = {id(table) for those in scopes.values() for table in those}
+    tables_there = (table for table in tree.find_all(exp.Table) if not table.find_ancestor(exp.Hint))
+    named: list[exp.Expr] = [table for table in tables_there if id(table) not in plain]
     above = [alias.parent for alias in tree.find_all(exp.TableAlias)]
     found: dict[int, set[str]] = {}
     for one in [*named, *(one for one in above if one is not None and not isinstance(one, exp.CTE))]:

@@ -173,8 +173,10 @@ def name_of(table: exp.Table) -> str:
 
 
 def tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """Every reference to a real table in a tree."""
+    """Every reference to a real table in a tree. What a hint names is no table, but how the query calls one."""
     for table in tree.find_all(exp.Table):
+        if table.find_ancestor(exp.Hint):
+            continue
         if isinstance(table.this, exp.Dot):  # more parts than a name has
             name_of(table)
         if isinstance(table.this, exp.Identifier) and (table.args.get("db") or not _is_cte(table)):
