@@ -21,8 +21,8 @@ from penstock.catalog import ViewRecord, World
 from penstock.catalog.alerts import Episode
 from penstock.catalog.catalog_names import CatalogName, CatalogNames
 from penstock.catalog.leases import Leases
+from penstock.catalog.published import PUBLISH, SPARK_CATALOG
 from penstock.engine.catalog_names import (
-    SPARK_CATALOG,
     WantedName,
     has_state,
     pending,
@@ -30,7 +30,7 @@ from penstock.engine.catalog_names import (
     wanted_name,
     wanted_names,
 )
-from penstock.engine.properties import PUBLISH, PUBLISH_AS
+from penstock.engine.properties import PUBLISH_AS
 from penstock.engine.workplace import Workplace
 from penstock.errors import AlreadyExistsError, DefinitionError, NotFoundError, PenstockError
 from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS, spark_errors
