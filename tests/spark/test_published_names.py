@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlalchemy import event
 
 import penstock
 from oracle import after, assert_fresh, assert_same_rows, rows
 from penstock import points
 from penstock.errors import AlreadyExistsError, DefinitionError, DependencyError, NotFoundError, PenstockError
 from penstock.storage.delta_log import latest_version
-from penstock.vocabulary import AlertKind
+from penstock.vocabulary import Action, AlertKind
 from races import between
 
 TOTALS = "SELECT region, SUM(amount) AS total, COUNT(*) AS orders FROM orders GROUP BY region"
@@ -171,6 +173,37 @@ def test_what_a_crash_or_a_foreign_hand_left_undone(
         other.refresh()
     assert_same_rows(spark.table("team_gold.v4"), db.table("v4"))
     assert [alert.cleared_at is None for alert in db.alerts()] == [False]
+
+    for number in (1, 4):
+        assert names(spark)
+        with pytest.raises(KeyboardInterrupt), between(points.NAMING, 1, killed):
+            db.drop_view(f"v{number}")
+    with penstock.connect(warehouse, spark=spark) as other, reads_of_names(other) as read:
+        other.refresh()
+        assert names(spark) == set(), "the last name goes too, though no view says anything of names any more"
+        read.clear()
+        assert {view.action for view in other.refresh().values()} == {Action.NO_DATA}
+        assert not read
+    with penstock.connect(warehouse, spark=spark) as other, reads_of_names(other) as read:
+        other.refresh()
+        other.refresh()
+        assert len(read) == 1, "who has published nothing looks once"
+
+
+@contextmanager
+def reads_of_names(db: penstock.Database) -> Iterator[list[str]]:
+    """What a database asks its catalog about names in Spark's."""
+    read = list[str]()
+
+    def executed(connection: object, cursor: object, statement: str, *more: object) -> None:
+        if "catalog_names" in statement:
+            read.append(statement)
+
+    event.listen(db._catalog._engine, "before_cursor_execute", executed)
+    try:
+        yield read
+    finally:
+        event.remove(db._catalog._engine, "before_cursor_execute", executed)
 
 
 def test_a_name_in_sparks_catalog_means_the_view(spark: SparkSession, db: penstock.Database, gold: str) -> None:
