@@ -396,6 +396,12 @@ class SourceTables:
 
     @staticmethod
     def _check_target(world: World, key: str, statement: TableStatement) -> None:
+        if key in world.views and statement.verb == "ALTER":
+            name, kind = world.views[key].name, "read model" if key in world.models else "materialized view"
+            raise NotSupportedError(
+                f"{name!r} is a {kind}: its columns are those of its query, and whatever else is said of it changes "
+                f"with ALTER MATERIALIZED VIEW {name} SET TBLPROPERTIES (..), or REFRESH .."
+            )
         check_no_model(world, key)
         if key in world.views:
             name = world.views[key].name
