@@ -143,7 +143,10 @@ class Answering:
         statement = parse(text, self.current)
         if isinstance(statement, s.Query):
             from penstock.engine.writing_out import in_current_query
+            from penstock.sql.as_of import clauses_of_past
 
+            if any(clauses_of_past(statement.text)):
+                return None
             text = in_current_query(self.at.watched.world(), statement.text)
             return read(text, self._seen, self.at.spark, lambda n: own_table(self.at.catalog, n).arrow())
         if (

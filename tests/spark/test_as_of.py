@@ -44,6 +44,8 @@ def test_an_epoch_can_be_read_again(sales: penstock.Database) -> None:
     grown = """SELECT n.region, n.total - COALESCE(o.total, 0) FROM totals n
                LEFT JOIN totals AS OF EPOCH 1 AS o ON o.region = n.region WHERE n.total > 1"""
     assert rows(sales.sql(grown)) == [("eu", 10), ("us", 5)]
+    sales.sql("CREATE VIEW large AS SELECT region FROM totals WHERE total > 1")
+    assert sales.read_here("SELECT total FROM totals AS OF EPOCH 2") is None, "the past is read by Spark"
 
 
 def test_a_time_is_the_epoch_that_was_current(sales: penstock.Database) -> None:

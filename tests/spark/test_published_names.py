@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlalchemy import event
 
 import penstock
 from oracle import after, assert_fresh, assert_same_rows, rows
 from penstock import points
-from penstock.errors import AlreadyExistsError, DefinitionError, NotFoundError, PenstockError
+from penstock.errors import AlreadyExistsError, DefinitionError, DependencyError, NotFoundError, PenstockError
 from penstock.storage.delta_log import latest_version
-from penstock.vocabulary import AlertKind
+from penstock.vocabulary import Action, AlertKind
 from races import between
 
 TOTALS = "SELECT region, SUM(amount) AS total, COUNT(*) AS orders FROM orders GROUP BY region"
@@ -171,6 +173,75 @@ def test_what_a_crash_or_a_foreign_hand_left_undone(
         other.refresh()
     assert_same_rows(spark.table("team_gold.v4"), db.table("v4"))
     assert [alert.cleared_at is None for alert in db.alerts()] == [False]
+
+    for number in (1, 4):
+        assert names(spark)
+        with pytest.raises(KeyboardInterrupt), between(points.NAMING, 1, killed):
+            db.drop_view(f"v{number}")
+    with penstock.connect(warehouse, spark=spark) as other, reads_of_names(other) as read:
+        other.refresh()
+        assert names(spark) == set(), "the last name goes too, though no view says anything of names any more"
+        read.clear()
+        assert {view.action for view in other.refresh().values()} == {Action.NO_DATA}
+        assert not read
+    with penstock.connect(warehouse, spark=spark) as other, reads_of_names(other) as read:
+        other.refresh()
+        other.refresh()
+        assert len(read) == 1, "who has published nothing looks once"
+
+
+@contextmanager
+def reads_of_names(db: penstock.Database) -> Iterator[list[str]]:
+    """What a database asks its catalog about names in Spark's."""
+    read = list[str]()
+
+    def executed(connection: object, cursor: object, statement: str, *more: object) -> None:
+        if "catalog_names" in statement:
+            read.append(statement)
+
+    event.listen(db._catalog._engine, "before_cursor_execute", executed)
+    try:
+        yield read
+    finally:
+        event.remove(db._catalog._engine, "before_cursor_execute", executed)
+
+
+def test_a_name_in_sparks_catalog_means_the_view(spark: SparkSession, db: penstock.Database, gold: str) -> None:
+    """In whatever is asked here: one cut, an edge, and no table over a directory of ours."""
+    db.create_view("totals", TOTALS, properties={"penstock.publish": f"{gold}.daily"})
+    said = {"penstock.publish": "team_gold.ids", "penstock.publish.as": "table"}
+    db.create_view("ids", "SELECT id FROM orders", properties=said)
+    places = {key: node.path for key, node in db._catalog.world().nodes.items()}
+    for number, name in enumerate((f"{gold}.Daily", "team_gold.daily", f"delta.`{places['totals']}`")):
+        db.create_view(f"v{number}", f"SELECT SUM(d.total) AS s FROM {name} d JOIN orders USING (region)")
+        assert db._catalog.world().views[f"v{number}"].reads == ("totals", "orders")
+    after(db, "INSERT INTO orders VALUES (3, 'us', 5)", action="INCREMENTAL")
+    assert rows(db.sql(f"SELECT MAX(daily.total) FROM {gold}.daily, team_gold.ids")) == [(25,)]
+    assert rows(db.sql("SELECT COUNT(*) FROM team_gold.daily AS OF EPOCH 1")) == [(2,)]
+    found = db.read_here("SELECT id FROM team_gold.ids ORDER BY id LIMIT 1")
+    assert found is not None
+    assert found.rows.table.to_pylist() == [{"c0": 1}]
+    done = db.sql(f"INSERT INTO orders SELECT 4, region, total FROM {gold}.daily WHERE region = 'eu'")
+    assert (done.rows, done.by_spark) == (1, None)  # type: ignore[union-attr]
+    db.refresh()
+    spark.sql(f"CREATE VIEW team_gold.theirs AS SELECT region FROM delta.`{places['totals']}`")
+    db.create_view("theirs_here", "SELECT region FROM team_gold.theirs")
+    assert db._catalog.world().views["theirs_here"].reads == ("totals",)
+    with pytest.raises(DependencyError, match="'v0', 'v1', 'v2', 'theirs_here' read it"):
+        db.drop_view("totals")
+
+    found_there = {one.source.rpartition(".")[2]: one for one in db.import_tables(gold)}
+    assert {name: one.name for name, one in found_there.items()} == {
+        "daily": "totals", "ids": "ids", "theirs": "team_gold.theirs",
+    }  # fmt: skip
+    assert found_there["daily"].why_not == "it is the view totals of this warehouse already"
+    spark.sql(f"CREATE TABLE team_gold.same USING delta LOCATION '{db._catalog.world().tables['orders'].path}'")
+    assert db.import_tables("team_gold.same")[0].why_not == "it is the table orders of this warehouse already"
+    for name, what in (("totals", "the view totals"), ("orders", "the table orders")):
+        place = places.get(name) or db._catalog.world().tables[name].path
+        with pytest.raises(AlreadyExistsError, match=f"that is {what} of this warehouse. Use that name"):
+            db.sql(f"CREATE TABLE copy LOCATION '{place}'")
+    assert set(db._catalog.world().tables) == {"orders"}
 
 
 def test_an_external_table_with_its_state_beside(spark: SparkSession, db: penstock.Database, gold: str) -> None:

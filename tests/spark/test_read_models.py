@@ -124,6 +124,34 @@ def test_what_is_said_of_read_models(blog: penstock.Database) -> None:
     ]
 
 
+def test_whatever_is_altered_is_shown(blog: penstock.Database) -> None:
+    """What SHOW CREATE prints makes the read model again, with all that was said of it since."""
+    blog.sql("ALTER MATERIALIZED VIEW tv_feed SET TBLPROPERTIES ('team' = 'it''s us', 'penstock.state' = 'beside')")
+    _follow(blog, "INSERT INTO tb_post VALUES (10, 'p0', 2, 'new'), (6, 'p1', 1, 'old')", kept="tv_company tv_user")
+    with pytest.raises(NotSupportedError, match="changes with ALTER MATERIALIZED VIEW tv_feed SET TBLPROPERTIES"):
+        blog.sql("ALTER TABLE tv_feed SET TBLPROPERTIES ('team' = 'others')")
+    with pytest.raises(DefinitionError, match=r"no property 'penstock\.stat'"):
+        blog.sql(MODELS[3].replace("tv_feed", "tv_b TBLPROPERTIES ('penstock.stat' = 'x')").replace("pk_feed", "pk_b"))
+    blog.sql("ALTER MATERIALIZED VIEW tv_feed REFRESH ON COMMIT")
+    blog.sql("ALTER MATERIALIZED VIEW tv_feed TARGET LAG '5 minutes' PRIORITY 3 CONSISTENCY NONE")
+    before, shown = described(blog), [row[0] for row in blog.sql("SHOW CREATE TABLE tv_feed").collect()]
+    assert [text.split("\n")[:2] for text in shown] == [
+        ["CREATE TABLE tv_feed", "TBLPROPERTIES ('team' = 'it\\'s us', 'penstock.state' = 'beside')"],
+        ["ALTER MATERIALIZED VIEW tv_feed REFRESH ON COMMIT CONSISTENCY NONE TARGET LAG '5 minutes' PRIORITY 3"],
+    ]
+    blog.sql("DROP TABLE tv_feed")
+    for statement in shown:
+        blog.sql(statement)
+    assert described(blog) == before
+    blog.sql("ALTER MATERIALIZED VIEW tv_feed REFRESH IMMEDIATE")
+    _follow(blog, "UPDATE tb_company SET name = 'ACME Corp' WHERE pk_company = 12")
+
+
+def described(db: penstock.Database) -> list[tuple[object, ...]]:
+    changing = ("# Location", "# Created")
+    return [tuple(row) for row in db.sql("DESCRIBE tv_feed").collect() if row[0] not in changing]
+
+
 BAD = {
     "SELECT id, jsonb_build_object('a', id) AS data FROM tb_user": "no key.*'pk_bad'",
     "SELECT pk_user AS pk_bad, id FROM tb_user": "no document.*'data'",
@@ -151,7 +179,7 @@ def test_errors_name_the_object(blog: penstock.Database) -> None:
         blog.sql("CREATE VIEW bad AS SELECT nope FROM tb_user")
     with pytest.raises(AlreadyExistsError, match="read model 'tv_user' exists already"):
         blog.sql(MODELS[1])
-    with pytest.raises(DefinitionError, match="takes a query and nothing else"):
+    with pytest.raises(DefinitionError, match="takes a query, TBLPROPERTIES, and nothing else"):
         blog.sql("CREATE TABLE tv_x PARTITIONED BY (a) AS SELECT 1 AS a")
     with pytest.raises(NotSupportedError, match="'tv_user' is a read model: only its refresh writes it"):
         blog.sql("DELETE FROM tv_user")

@@ -10,11 +10,13 @@ import pytest
 
 from penstock.catalog import Catalog, NodeDetails, NodeRecord, ViewRecord, World
 from penstock.catalog.catalog_names import CatalogName, CatalogNames
-from penstock.engine.catalog_names import parts_wanted, pending, untried, wanted_names
+from penstock.catalog.published import published_parts
+from penstock.engine.catalog_names import pending, untried, wanted_names
 from penstock.engine.planning import plan_nodes
 from penstock.engine.properties import check_own
 from penstock.engine.settings import checked
-from penstock.errors import DefinitionError
+from penstock.engine.writing_out import in_query
+from penstock.errors import DefinitionError, NotFoundError
 from penstock.sql.names import key_of
 from penstock.vocabulary import Policy
 
@@ -62,7 +64,25 @@ def test_what_a_view_is_called(said: str | None, place: str, name: str | None) -
 @pytest.mark.parametrize("said", ["", "a.b.c.d", "a..b"])
 def test_what_is_no_name(said: str) -> None:
     with pytest.raises(Exception, match=r"is a name of Spark's catalog|is no name"):
-        parts_wanted(view("totals"), said, "")
+        published_parts(view("totals", publish=said), {})
+
+
+def test_a_query_may_use_the_name_that_spark_has() -> None:
+    """Three parts, or two or one where they mean the same and nothing here has the name."""
+    names = {"totals": "Gold.Daily", "ids": "ids_there", "far": "u.gold.x"}
+    here = world(*(view(name, publish=said) for name, said in names.items()))
+    named = {"spark_catalog.gold.DAILY": "totals", "gold.daily": "totals", "ids_there": "ids", "u.gold.x": "far"}
+    assert {name: here.resolve(name) for name in named} == named
+    text = "SELECT d.a FROM spark_catalog.gold.daily d JOIN ids_there JOIN delta.`file:///w/views/far` JOIN far"
+    told = "SELECT d.a FROM `totals` d JOIN `ids` AS `ids_there` JOIN `far` AS `/w/views/far` JOIN far"
+    assert in_query(here, text) == told.replace("`/w", "`file:///w")
+    assert in_query(here, "SELECT daily FROM t") == "SELECT daily FROM t"
+    with pytest.raises(NotFoundError, match=r"'gold\.daily' is what Spark calls 'totals': use that name"):
+        here.view_key("gold.daily")
+    with pytest.raises(NotFoundError, match="no schema 'gold'"):
+        here.resolve("gold.x")
+    taken = world(view("totals", publish="ids"), view("ids"))
+    assert (taken.resolve("ids"), taken.resolve("spark_catalog.default.ids")) == ("ids", "totals")
 
 
 def test_of_two_views_the_older_has_the_name() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.catalog import World
 from penstock.errors import NotFoundError, NotSupportedError, SqlError
 from penstock.sql.query import parse_query, spark_text, substitute_tables, table_names
 
@@ -86,8 +87,10 @@ def test_names_of_three_parts() -> None:
 
 
 def test_a_path_must_be_registered() -> None:
+    here = World(tables={}, views={}, nodes={}, frontiers={}, epoch=1)
+    (name,) = table_names(parse_query("SELECT * FROM delta.`/tmp/t`"))
     with pytest.raises(NotFoundError, match=r"'/tmp/t' is a path.*CREATE TABLE some_name LOCATION '/tmp/t'"):
-        table_names(parse_query("SELECT * FROM delta.`/tmp/t`"))
+        here.resolve(name)
 
 
 @pytest.mark.parametrize(

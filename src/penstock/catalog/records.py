@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.late_rows import late_name, late_names
 from penstock.catalog.models import PlainView, ReadModel
+from penstock.catalog.published import names_of_spark
 from penstock.catalog.schemas import Schema, known_schema
 from penstock.catalog.states import ViewState
 from penstock.errors import AlreadyExistsError, NotFoundError, NotSupportedError, nearest
 from penstock.graph import Dag
-from penstock.sql.names import OWN, QualifiedName, is_outside, is_path, key_of, part
+from penstock.sql.names import DEFAULT, OWN, QualifiedName, is_outside, is_path, key_of, part, path_of
 from penstock.sql.statements import USUAL, Options, Watermark
 from penstock.sql.triggers import Trigger
 from penstock.vocabulary import Action, Policy, Reason, Status, Strategy, When
@@ -331,25 +332,30 @@ class World:
                 )
 
     @cached_property
-    def _from_spark(self) -> dict[str, str]:
-        """The keys of what was found in Spark's catalog, by what it is called there."""
-        found = ((one.catalog_name, one.key) for kind in (self.tables, self.plain) for one in kind.values())
-        return {key_of(name): key for name, key in found if name is not None}
+    def from_spark(self) -> Mapping[str, str]:
+        """The keys of what has a name in Spark's catalog, by that."""
+        return names_of_spark(self)
 
-    @property
-    def has_names_of_spark(self) -> bool:
-        return bool(self._from_spark)
+    def key_at(self, place: str) -> str | None:
+        """The key of the table or view that lies at a place."""
+        places = {table.path.rstrip("/"): key for key, table in self.tables.items()}
+        places |= {self.nodes[key].path.rstrip("/"): key for key in self.views if key in self.nodes}
+        return places.get(place.removeprefix("file://").removeprefix("file:").rstrip("/"))
+
+    def _is_own(self, key: str) -> bool:
+        return key in self.tables or key in self.views or key in self.plain or self.late_node(key) is not None
 
     def known_key(self, name: str) -> str | None:
-        """The key of what is known by a name, here or in a catalog of Spark's; None if nothing is."""
+        """The key of what is known by a name, here or in a catalog of Spark's, or by its place; None if nothing is."""
         key = key_of(name)
-        if key in self.tables or key in self.views or key in self.plain or self.late_node(key) is not None:
+        if self._is_own(key):
             return key
-        return self._from_spark.get(key)
+        place = path_of(name)
+        return self.from_spark.get(key) if place is None else self.key_at(place)
 
     def name_here(self, name: str) -> str | None:
-        """What something is called here that was named as Spark's catalog calls it; None for any other name."""
-        key = None if key_of(name) in self.tables or key_of(name) in self.plain else self._from_spark.get(key_of(name))
+        """What something is called here that is named as Spark calls it; None for any other name."""
+        key = None if self._is_own(key_of(name)) else self.known_key(name)
         return None if key is None else self.display_name(key)
 
     def resolve(self, name: str) -> str:
@@ -392,6 +398,8 @@ class World:
                 f"{name!r} is a plain view, not a materialized view: it needs no refresh. It goes with DROP VIEW."
             )
         if key not in self.views:
+            if (here := self.name_here(name)) is not None:
+                raise NotFoundError(f"{name!r} is what Spark calls {here!r}: use that name.")
             self._check_home(name)
             names = [view.name for view in self.views.values()]
             raise NotFoundError(f"there is no materialized view {name!r}. {nearest(name, names)}")
@@ -415,17 +423,14 @@ class World:
 
     def _check_no_path(self, name: str) -> None:
         """Tables and views are told by name, and somebody may try the path of one."""
-        if not is_path(name):
-            if is_outside(name) and not (meant := QualifiedName.read(name)).catalog:
-                raise NotFoundError.of_path(meant.name)
+        if "/" not in name:
             return
-        path = name.removeprefix("file://").removeprefix("file:").rstrip("/")
-        tables = {table.path.rstrip("/"): table.name for table in self.tables.values()}
-        views = {self.nodes[key].path.rstrip("/"): view.name for key, view in self.views.items() if key in self.nodes}
-        known = {**tables, **views}.get(path)
-        if known is not None:
-            raise NotFoundError(f"{name!r} is the path of {known!r}: use that name.")
-        raise NotFoundError.of_path(name)
+        meant = QualifiedName(DEFAULT, name) if is_path(name) else QualifiedName.read(name)
+        known = self.key_at(meant.name)
+        if is_path(name) and known is not None:
+            raise NotFoundError(f"{name!r} is the path of {self.display_name(known)!r}: use that name.")
+        if is_path(name) or (is_outside(name) and not meant.catalog) or (path_of(name) is not None and known is None):
+            raise NotFoundError.of_path(meant.name)
 
     def display_name(self, key: str) -> str:
         record = self.tables.get(key) or self.views.get(key) or self.plain.get(key)

@@ -12,6 +12,7 @@ from penstock.catalog import Schema, TableRecord, World
 from penstock.catalog.catalog import now
 from penstock.catalog.plain_views import PlainRecords
 from penstock.catalog.schema_records import SchemaRecords
+from penstock.engine.claims import check_not_ours
 from penstock.engine.spark_catalog import (
     Listed,
     ViewText,
@@ -25,13 +26,13 @@ from penstock.engine.spark_catalog import (
 from penstock.engine.workplace import Workplace
 from penstock.errors import DefinitionError, NotFoundError, PenstockError, of_object
 from penstock.sql.as_of import refuse_past
-from penstock.sql.names import OWN, QualifiedName, is_outside, is_path, key_of, parts_of, sql_of
+from penstock.sql.names import OWN, QualifiedName, is_outside, is_path, key_of, parts_of, path_of, sql_of
 from penstock.sql.query import parse_query, substitute_tables, table_names
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of a table: its name here, or why it was left."""
+    """What became of a table: its name here, and why it was left if it was."""
 
     source: str
     name: str | None
@@ -69,6 +70,9 @@ class Adopting:
 
     def _found(self, world: World, text: str) -> tuple[World, str | None]:
         """What a name means in Spark's catalogs, and what that is called here; None if nothing has the name."""
+        place = path_of(text)
+        if place is not None:
+            raise NotFoundError.of_path(place)
         name, session = QualifiedName.read(text), self._work.session()
         found = find_named(session, name)
         if found is None:
@@ -85,11 +89,12 @@ class Adopting:
         path = location(session, found)
         if path is None:
             return world, str(QualifiedName.of(list(found.parts), found.shown))
-        known = _at(world, path)
-        return (self._taken(world, found, name, path), str(name)) if known is None else (world, known)
+        lies = world.key_at(path)
+        return (self._taken(world, found, name, path), str(name)) if lies is None else (world, world.display_name(lies))
 
     def _taken(self, world: World, found: Listed, name: QualifiedName, path: str) -> World:
         """The catalog with a Delta table under a name, in a schema that is made if there is none."""
+        check_not_ours(world, str(name), path)
         world = self._with_schema(world, name)
         table = TableRecord(
             key=name.key, name=str(name), path=path, external=True, created_at=now(), catalog_name=found.shown
@@ -133,7 +138,7 @@ class Adopting:
         parts, session = parts_of(text), self._work.session()
         single = find(session, parts) if len(parts) > 1 else None
         if single is not None:
-            return [Imported(single.shown, self._imported(single))]
+            return [self._imported(single)]
         found = listed(session, parts)
         if not found:
             raise NotFoundError(
@@ -144,28 +149,40 @@ class Adopting:
 
     def _tried(self, found: Listed) -> Imported:
         try:
-            return Imported(found.shown, self._imported(found))
+            return self._imported(found)
         except PenstockError as problem:
             return Imported(found.shown, None, str(problem))
 
-    def _imported(self, found: Listed) -> str:
+    def _imported(self, found: Listed) -> Imported:
         world, name = self._work.catalog.world(), found.name
+        published = world.from_spark.get(key_of(found.shown))
+        if published is not None and published in world.views:
+            return _left(found, world, published)
         if found.view and not found.temporary:
             known = world.plain.get(name.key)
             if known is not None and known.catalog_name == found.shown:
-                return known.name
+                return Imported(found.shown, known.name)
             if name.schema_key in world.schemas:
                 world.check_can_be(str(name))
-            return self._taken_view(world, found, name)[1]
+            return Imported(found.shown, self._taken_view(world, found, name)[1])
         path = location(self._work.session(), found)
         if path is None:
             raise DefinitionError(no_changes_of(self._work.session(), found.shown))
+        lies = world.key_at(path)
+        if lies is not None and (lies in world.views or not world.tables[lies].external):
+            return _left(found, world, lies)
         table = world.tables.get(name.key)
         if table is None or table.path != path:
             if name.schema_key in world.schemas:
                 world.check_can_be(str(name))
             self._taken(world, found, name, path)
-        return str(name)
+        return Imported(found.shown, str(name))
+
+
+def _left(found: Listed, world: World, key: str) -> Imported:
+    """What Spark's catalog has from here needs no import."""
+    kind, name = "view" if key in world.views else "table", world.display_name(key)
+    return Imported(found.shown, name, f"it is the {kind} {name} of this warehouse already")
 
 
 def _is_known(world: World, text: str) -> bool:
@@ -174,13 +191,6 @@ def _is_known(world: World, text: str) -> bool:
         return True
     key = key_of(text)
     return key in world.tables or key in world.views or key in world.plain or world.late_node(key) is not None
-
-
-def _at(world: World, path: str) -> str | None:
-    """What is known that lies at a place."""
-    tables = {table.path: table.name for table in world.tables.values()}
-    views = {world.nodes[key].path: view.name for key, view in world.views.items() if key in world.nodes}
-    return {**tables, **views}.get(path)
 
 
 def _renamed(query: str, new: dict[str, str]) -> str:

@@ -13,16 +13,11 @@ from hashlib import sha256
 
 from penstock.catalog import ViewRecord, World
 from penstock.catalog.catalog_names import CatalogName
+from penstock.catalog.published import published_parts
 from penstock.engine.naming import STAMP
-from penstock.engine.properties import PUBLISH, PUBLISH_AS, TABLE, own_property
+from penstock.engine.properties import PUBLISH_AS, TABLE, own_property
 from penstock.engine.settings import value_of
-from penstock.errors import DefinitionError
-from penstock.sql.names import DEFAULT, QualifiedName, part, parts_of, quoted_parts
-
-SPARK_CATALOG = "spark_catalog"
-"""The catalog of a session that names without one mean."""
-NOWHERE = "false"
-"""What a view says that is not to be published, though a setting publishes all."""
+from penstock.sql.names import part, quoted_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +77,7 @@ def wanted_names(world: World) -> dict[str, WantedName]:
 
 def wanted_name(world: World, view: ViewRecord) -> WantedName | None:
     """The name that a view is to have; None if it is to have none."""
-    place = value_of(world.settings, "publish")
-    parts = parts_wanted(view, own_property(view.properties, PUBLISH), place)
+    parts = published_parts(view, world.settings)
     if parts is None:
         return None
     form = own_property(view.properties, PUBLISH_AS) or value_of(world.settings, "publish_as").lower()
@@ -95,26 +89,6 @@ def wanted_name(world: World, view: ViewRecord) -> WantedName | None:
     return WantedName(
         parts=parts, view=view, columns=tuple(columns), path=path, as_table=form == TABLE, shows_state=shows
     )
-
-
-def parts_wanted(view: ViewRecord, said: str | None, place: str) -> tuple[str, str, str] | None:
-    """Catalog, schema and name; ``said``: by the view itself, ``place``: where all views go."""
-    if said is not None and said.lower() == NOWHERE:
-        return None
-    own = QualifiedName.read(view.name)
-    if said is not None:
-        parts = parts_of(said) if said else []
-        if not 0 < len(parts) < 4:
-            raise DefinitionError(
-                f"view {view.name!r}: the property {PUBLISH!r} is a name of Spark's catalog, such as "
-                f"'{SPARK_CATALOG}.gold.daily', or '{NOWHERE}', not {said!r}."
-            )
-        catalog, schema, name = [SPARK_CATALOG, DEFAULT][: 3 - len(parts)] + parts
-        return catalog, schema, name
-    if not place:
-        return None
-    catalog, schema = [*parts_of(place), own.schema][:2]
-    return catalog, schema, own.name
 
 
 def pending(

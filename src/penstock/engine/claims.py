@@ -9,8 +9,25 @@ from dataclasses import replace
 
 from penstock import points
 from penstock.catalog import Catalog, Definition, NodeRecord, World
+from penstock.errors import AlreadyExistsError
 from penstock.storage.locations import is_store
 from penstock.storage.view_table import delete_table
+
+
+def check_not_ours(world: World, name: str, path: str) -> None:
+    """A directory of the warehouse's own is not another table too: that would be read beside the epochs."""
+    owner = next((node for node in world.nodes.values() if node.path == path), None)
+    if owner is not None:
+        views = ", ".join(view.name for view in world.owners(owner.name))
+        what = f"state of {views}" if owner.hidden else f"the view {views}"
+    else:
+        own = next((table for table in world.tables.values() if table.path == path and not table.external), None)
+        what = "" if own is None else f"the table {own.name}"
+    if what:
+        then = "Only their refresh reads it." if owner is not None and owner.hidden else "Use that name."
+        raise AlreadyExistsError(
+            f"{name!r} cannot be the Delta table at {path!r}: that is {what} of this warehouse. {then}"
+        )
 
 
 def claim(path: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from penstock.catalog.published import PUBLISH
 from penstock.errors import DefinitionError, nearest
 
 
@@ -82,7 +83,7 @@ def delta_properties(view: str, given: Iterable[tuple[str, str]]) -> tuple[tuple
 
 # -- what is Penstock's own to honour ---------------------------------------------------------------------------------
 
-_STATE, PUBLISH, PUBLISH_AS = "penstock.state", "penstock.publish", "penstock.publish.as"
+_STATE, PUBLISH_AS = "penstock.state", "penstock.publish.as"
 BESIDE, WITHIN = "beside", "within"
 VIEW, TABLE = "view", "table"
 _OWN: dict[str, tuple[str, ...]] = {_STATE: (WITHIN, BESIDE), PUBLISH: (), PUBLISH_AS: (VIEW, TABLE)}

@@ -18,6 +18,8 @@ from penstock.engine.workplace import Workplace
 from penstock.engine.writing_out import in_definition
 from penstock.errors import AlreadyExistsError, DefinitionError, of_object
 from penstock.frames.settings import own
+from penstock.sql.clauses import read_properties
+from penstock.sql.cursor import Cursor
 from penstock.sql.dialect import SparkSql
 from penstock.sql.documents import JsonAgg, JsonText
 from penstock.sql.json_lineage import document_columns
@@ -51,6 +53,7 @@ class ReadModels:
             CreateView(
                 statement.text, name=statement.name, query=query, key=primary, soonest=True,
                 trigger=Trigger(when=When.ON_COMMIT), placement=Placement(cluster=(primary,)),
+                properties=_properties(statement) or (),
             )
         )  # fmt: skip
 
@@ -116,14 +119,22 @@ def _is_own(node: exp.Expr, select: exp.Select) -> bool:
     return node.find_ancestor(exp.Select) is select
 
 
+def _properties(statement: CreateTable) -> tuple[tuple[str, str], ...] | None:
+    """The TBLPROPERTIES of a statement; None if it has options of another kind."""
+    cursor, found = Cursor(statement.options), tuple[tuple[str, str], ...]()
+    while cursor.take("TBLPROPERTIES"):
+        found += read_properties(cursor)
+    return found if cursor.token is None else None
+
+
 def _is_wanted(world: World, statement: CreateTable) -> bool:
     """Whether there is something to create; False if it exists and may. A name that is taken is an error."""
     name = statement.name
     if not entity_of(name):
         raise DefinitionError(f"a read model is called tv_<entity>, and {name!r} names no entity.")
-    if statement.columns or statement.options or statement.location or statement.watermark:
+    if statement.columns or _properties(statement) is None or statement.location or statement.watermark:
         raise DefinitionError(
-            f"read model {name!r} takes a query and nothing else: CREATE TABLE {name} AS SELECT "
+            f"read model {name!r} takes a query, TBLPROPERTIES, and nothing else: CREATE TABLE {name} AS SELECT "
             f"{key_column(name)}, .., data FROM .. For a table of another kind choose a name that does not begin with "
             f"{TABLE}."
         )

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from penstock.catalog import Catalog, Fence, TableRecord, World
 from penstock.catalog.leases import Leases, Patience
 from penstock.catalog.transactions import Intents
-from penstock.engine.claims import claim
+from penstock.engine.claims import check_not_ours, claim
 from penstock.engine.committing import Committing, Write, disk_errors
 from penstock.engine.event_time import check_column
 from penstock.engine.immediate import immediate_readers
@@ -137,7 +137,7 @@ class SourceTables:
 
     def _create(self, statement: CreateTable, world: World, fence: Fence) -> bool:
         key = key_of(statement.name)
-        location = None if statement.location is None else _located(statement.name, statement.location)
+        location = None if statement.location is None else _located(world, statement.name, statement.location)
         if location is not None and is_table(location):
             self._register(statement.name, location, statement.columns, statement.watermark, fence)
             return True
@@ -183,8 +183,9 @@ class SourceTables:
             self._register(name, path, "", None, leases.fence)
 
     def _register(self, name: str, path: str, columns: str, watermark: Watermark | None, fence: Fence) -> None:
-        self._catalog.world().check_can_be(name)
-        path = _located(name, path)
+        world = self._catalog.world()
+        world.check_can_be(name)
+        path = _located(world, name, path)
         found = schema_of(Snapshot(path))
         if columns:
             wanted = StructType.fromDDL(columns)
@@ -261,6 +262,8 @@ class SourceTables:
                 raise NotFoundError(f"{name!r} is a materialized view. Use DROP MATERIALIZED VIEW {name}.")
             if if_exists and world.late_node(key) is None:
                 return False
+            if (here := world.name_here(name)) is not None:
+                raise NotFoundError(f"{name!r} is what Spark calls {here!r}: use that name.")
             _refuse_late(world, world.resolve(name))
         table = world.tables[world.resolve(name)]
         check_unread(world, [key, *readers], f"DROP TABLE {table.name}")
@@ -393,6 +396,12 @@ class SourceTables:
 
     @staticmethod
     def _check_target(world: World, key: str, statement: TableStatement) -> None:
+        if key in world.views and statement.verb == "ALTER":
+            name, kind = world.views[key].name, "read model" if key in world.models else "materialized view"
+            raise NotSupportedError(
+                f"{name!r} is a {kind}: its columns are those of its query, and whatever else is said of it changes "
+                f"with ALTER MATERIALIZED VIEW {name} SET TBLPROPERTIES (..), or REFRESH .."
+            )
         check_no_model(world, key)
         if key in world.views:
             name = world.views[key].name
@@ -458,8 +467,10 @@ def _by_path(path: str) -> str:
     return "delta.`" + path.replace("`", "``") + "`"
 
 
-def _located(table: str, path: str) -> str:
-    return location_of(path, f"table {table!r}")
+def _located(world: World, table: str, path: str) -> str:
+    found = location_of(path, f"table {table!r}")
+    check_not_ours(world, table, found)
+    return found
 
 
 def _shape(schema: StructType) -> list[tuple[str, str]]:

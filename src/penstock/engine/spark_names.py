@@ -21,15 +21,15 @@ from penstock.catalog import ViewRecord, World
 from penstock.catalog.alerts import Episode
 from penstock.catalog.catalog_names import CatalogName, CatalogNames
 from penstock.catalog.leases import Leases
+from penstock.catalog.published import PUBLISH, SPARK_CATALOG
 from penstock.engine.catalog_names import (
-    SPARK_CATALOG,
     WantedName,
     pending,
     untried,
     wanted_name,
     wanted_names,
 )
-from penstock.engine.properties import PUBLISH, PUBLISH_AS
+from penstock.engine.properties import PUBLISH_AS
 from penstock.engine.workplace import Workplace
 from penstock.errors import AlreadyExistsError, DefinitionError, NotFoundError, PenstockError
 from penstock.frames.spark.problems import LOST_PROBLEMS, SPARK_PROBLEMS, spark_errors
@@ -54,8 +54,8 @@ class SparkNames:
     def __init__(self, work: Workplace):
         self._work = work
         self._records = CatalogNames(work.catalog)
-        self._settled: Mapping[str, WantedName] = {}
-        """What was found to be there as it should be."""
+        self._settled: Mapping[str, WantedName] | None = None
+        """What was found to be there as it should be, and nothing else to go; None until it is."""
         self._again = 0.0
         """When what has failed is tried again."""
 
@@ -132,15 +132,21 @@ class SparkNames:
 
         ``world``: as the refresh saw it, which most often is enough to know that there is nothing to do.
         """
-        if wanted_names(world) == self._settled:
-            return
         with self._nothing_undone():
+            if self._is_settled(wanted_names(world)):
+                return
             names, gone = self._left(self._work.catalog.world())
             again = self._work.spark.started and time.monotonic() >= self._again
             if (names or gone) and (again or untried(names, gone, self._records.all())):
                 with Leases(self._work.catalog, [_LEASE]) as held:
                     if not held:
                         self._settle()
+
+    def _is_settled(self, wanted: Mapping[str, WantedName]) -> bool:
+        """Whether nothing is to be done, as far as this process knows; once, what others have left is looked at."""
+        if self._settled is None and not wanted and not self._records.all():
+            self._settled = wanted
+        return wanted == self._settled
 
     @contextmanager
     def _nothing_undone(self) -> Iterator[None]:
@@ -154,7 +160,7 @@ class SparkNames:
         """The names that can be written now, and those that are to go."""
         wanted, known = wanted_names(world), self._records.all()
         names, gone = pending(wanted, known, self._application()) if wanted or known else ([], [])
-        self._settled = wanted if not names and not gone else {}
+        self._settled = wanted if not names and not gone else None
         ready = [name for name in names if name.key not in failed and _is_ready(world, name)]
         return ready, [name for name in gone if name.key not in failed]
 

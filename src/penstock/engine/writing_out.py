@@ -43,8 +43,8 @@ def _of_reader(world: World, text: str, *, now: bool) -> str:
 
 
 def named_here(world: World, text: str) -> str:
-    """The text with the names that tables have here, for those that Spark's catalogs give to them."""
-    if not world.has_names_of_spark or not _LONG.search(text):
+    """The text with the names that tables and views have here, for those that Spark has for them, and for places."""
+    if not _PLACE.search(text) and _words(text).isdisjoint(world.once("last parts of names of Spark", _last_parts)):
         return text
 
     def named(name: str) -> str | None:
@@ -54,16 +54,22 @@ def named_here(world: World, text: str) -> str:
     return substitute_tables(text, named)
 
 
-_LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`(?:[^`]|``)*`)\s*\.\s*[\w`]")
-"""What may be a name of three parts."""
+_PLACE = re.compile(r"\bdelta`?\s*\.\s*`", re.IGNORECASE)
+
+
+def _last_parts(world: World) -> frozenset[str]:
+    return frozenset(QualifiedName.read(name).name for name in world.from_spark)
+
+
+def _words(text: str) -> set[str]:
+    return {identifier(token).lower() for token in tokenize(text) if token.kind in ("word", "quoted")}
 
 
 def in_statement(world: World, statement: TableStatement) -> TableStatement:
     """A statement that changes a table by what it reads: as ``in_query``. One that only Spark can read stays."""
     if not world.plain or not statement.writes:
         return statement
-    words = {identifier(token).lower() for token in tokenize(statement.text) if token.kind in ("word", "quoted")}
-    if words.isdisjoint(QualifiedName.read(key).name for key in world.plain):
+    if _words(statement.text).isdisjoint(QualifiedName.read(key).name for key in world.plain):
         return statement
     try:
         return replace(statement, text=_of_reader(world, statement.text, now=True))

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.catalog import TableRecord, ViewRecord, World
+from penstock.engine.immediate import why_not_immediate
 from penstock.errors import NotSupportedError
 from penstock.observe.listings import STATEMENT, Listing
 from penstock.sql.names import DEFAULT, QualifiedName
 from penstock.sql.statements import ShowCreate
 from penstock.storage.delta_log import Snapshot
-from penstock.vocabulary import Policy
+from penstock.vocabulary import Policy, When
 
 _TYPES = {"integer": "INT", "long": "BIGINT", "short": "SMALLINT", "byte": "TINYINT"}
 _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materialized")
@@ -21,13 +22,15 @@ _BOOKKEEPING = ("delta.columnMapping.maxColumnId", "delta.rowTracking.materializ
 
 
 def listing(world: World, asked: ShowCreate) -> Listing:
-    """What SHOW CREATE gives: one row, named as Spark names it."""
+    """What SHOW CREATE gives, named as Spark names it: one statement, of a read model maybe another one after it."""
     plain = world.plain.get(world.known_key(asked.name) or "")
     if plain is not None:
         name = QualifiedName.read(plain.name)
         here = str(QualifiedName(name.schema, name.name))  # where it can be made, if it is one of Spark's
         return Listing(f"{STATEMENT} STRING", [(f"CREATE VIEW {_relation(here)}\nAS {plain.query}",)])
     key = world.view_key(asked.name) if asked.view else world.resolve(asked.name)
+    if key in world.models:
+        return Listing(f"{STATEMENT} STRING", [(text,) for text in of_model(world, world.views[key])])
     if key in world.views:
         text = of_view(world, world.views[key])
     elif key in world.tables:
@@ -37,9 +40,22 @@ def listing(world: World, asked: ShowCreate) -> Listing:
     return Listing(f"{STATEMENT} STRING", [(text,)])
 
 
+def of_model(world: World, view: ViewRecord) -> list[str]:
+    """CREATE TABLE, which says when it is refreshed by itself, and an ALTER if that, or how, was changed since."""
+    name = _relation(view.name)
+    created = [f"CREATE TABLE {name}", _properties(view.properties), f"AS {view.written or view.query}"]
+    usual = When.IMMEDIATE if why_not_immediate(world, view) is None else When.ON_COMMIT
+    altered = [
+        f"REFRESH {view.refresh}" if view.refresh != usual else "",
+        f"REFRESH POLICY {view.policy}" if view.policy != Policy.AUTO else "",
+        str(view.options),
+    ]
+    more = " ".join(part for part in altered if part)
+    text = "\n".join(part for part in created if part)
+    return [text, f"ALTER MATERIALIZED VIEW {name} {more}"] if more else [text]
+
+
 def of_view(world: World, view: ViewRecord) -> str:
-    if view.key in world.models:
-        return f"CREATE TABLE {_relation(view.name)}\nAS {view.written or view.query}"
     placement = world.nodes[view.key].details.placement
     columns = [_name(name) + (f" COMMENT {_text(comment)}" if comment else "") for name, _, comment in view.columns]
     parts = [

@@ -141,6 +141,18 @@ def is_outside(text: str) -> bool:
     return bool(name.catalog) or (name.schema.lower() in FILES and "/" in name.name)
 
 
+def path_of(text: str) -> str | None:
+    """The place of a Delta table that is told by it; None of a name.
+
+    >>> path_of("delta.`/data/Orders`"), path_of("gold.orders"), path_of("parquet.`/data/a`")
+    ('/data/Orders', None, None)
+    """
+    if "/" not in text or is_path(text):
+        return None
+    name = QualifiedName.read(text)
+    return name.name if name.schema.lower() == "delta" and "/" in name.name and not name.catalog else None
+
+
 def sql_of(text: str) -> str:
     """What a text names, as Spark SQL."""
     return QualifiedName.read(text).sql

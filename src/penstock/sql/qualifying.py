@@ -15,7 +15,7 @@ from penstock.errors import SqlError
 from penstock.sql.as_of import clauses_of_past
 from penstock.sql.dialect import SparkSql, quoted
 from penstock.sql.lexer import tokenize
-from penstock.sql.names import DEFAULT, QualifiedName, is_outside
+from penstock.sql.names import DEFAULT, QualifiedName, is_outside, path_of
 from penstock.sql.query import behind_sample, name_of, parse_written, tables, whole
 
 _LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`(?:[^`]|``)*`)\s*\.\s*[\w`*]")
@@ -47,6 +47,8 @@ def in_catalog(text: str, catalog: str, schema: str) -> str:
 
     >>> in_catalog("SELECT gold.a.x FROM a JOIN silver.b JOIN lake.c.d JOIN parquet.`/e`", "spark_catalog", "gold")
     'SELECT `a`.x FROM `spark_catalog`.`gold`.a JOIN `spark_catalog`.silver.b JOIN lake.c.d JOIN parquet.`/e`'
+    >>> in_catalog("SELECT x FROM delta.`/e`", "spark_catalog", "gold")
+    'SELECT x FROM delta.`/e`'
     """
     return _rewritten(text, QualifiedName(schema, "", catalog))
 
@@ -80,9 +82,9 @@ def _has_long(text: str) -> bool:
 def _homes(tree: exp.Expr, home: QualifiedName) -> Iterator[_Edit]:
     """The schema before names without one, and the catalog, if there is one, before names without that."""
     for table in tables(tree):
-        said = len(table.parts)
+        said, name = len(table.parts), name_of(table)
         missing = list(home.parts[: len(home.parts) - said])
-        if missing and not (said == 1 and missing == [DEFAULT]) and not is_outside(name_of(table)):
+        if missing and not (said == 1 and missing == [DEFAULT]) and not is_outside(name) and path_of(name) is None:
             start = table.parts[0].meta["start"]
             yield start, start, "".join(f"{quoted(each)}." for each in missing)
 

@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from penstock.errors import NotFoundError, SqlError
+from penstock.errors import SqlError
 from penstock.sql.determined import determine, determine_limits, has_open_limits, is_open
 from penstock.sql.dialect import SparkSql, quoted
 from penstock.sql.event_time import (
@@ -180,8 +180,6 @@ def tables(tree: exp.Expr) -> Iterator[exp.Table]:
         if isinstance(table.this, exp.Dot):  # more parts than a name has
             name_of(table)
         if isinstance(table.this, exp.Identifier) and (table.args.get("db") or not _is_cte(table)):
-            if table.db.lower() == "delta" and "/" in table.name:
-                raise NotFoundError.of_path(table.name)
             yield table
 
 
