@@ -4,7 +4,6 @@ from penstock.catalog.catalog import Catalog
 from penstock.catalog.details import NodeDetails
 from penstock.catalog.models import Part, PlainView, ReadModel
 from penstock.catalog.records import (
-    AsOf,
     Definition,
     Fence,
     Frontier,
@@ -17,9 +16,9 @@ from penstock.catalog.records import (
     Seen,
     TableRecord,
     ViewRecord,
-    World,
 )
 from penstock.catalog.schemas import Schema
+from penstock.catalog.world import AsOf, World
 
 __all__ = [
     "AsOf",

@@ -24,7 +24,6 @@ from penstock.catalog.moving import move_paths
 from penstock.catalog.publishing import check_fence, claim_name, drop_views, listed, publish, read_or_reads, remember
 from penstock.catalog.pulse import Pulse
 from penstock.catalog.records import (
-    AsOf,
     EpochRecord,
     Fence,
     Frontier,
@@ -38,12 +37,12 @@ from penstock.catalog.records import (
     Seen,
     TableRecord,
     ViewRecord,
-    World,
 )
 from penstock.catalog.schemas import read_schemas
 from penstock.catalog.states import ViewState, read_states, write_state
 from penstock.catalog.tables import utc
 from penstock.catalog.working import being_refreshed, dead_leases, take_away, working
+from penstock.catalog.world import AsOf, World
 from penstock.errors import BusyError, DependencyError, WarehouseError
 from penstock.graph.watermarks import advanced
 from penstock.sql.statements import Options, Watermark

@@ -13,7 +13,8 @@ from penstock.errors import DefinitionError
 from penstock.sql.names import DEFAULT, QualifiedName, key_of, parts_of
 
 if TYPE_CHECKING:
-    from penstock.catalog.records import ViewRecord, World
+    from penstock.catalog.records import ViewRecord
+    from penstock.catalog.world import World
 
 PUBLISH = "penstock.publish"
 """The property of a view that says its name."""

@@ -10,8 +10,9 @@ from sqlalchemy import delete, insert
 from penstock.catalog import tables as t
 from penstock.catalog.catalog import Catalog, read_world
 from penstock.catalog.publishing import check_fence, drop_views
-from penstock.catalog.records import Fence, World
+from penstock.catalog.records import Fence
 from penstock.catalog.schemas import Schema, read_schemas
+from penstock.catalog.world import World
 from penstock.errors import AlreadyExistsError, BusyError
 from penstock.sql.names import QualifiedName
 

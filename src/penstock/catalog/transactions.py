@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from penstock.catalog.catalog import Catalog, read_world
 from penstock.catalog.intents import open_intents, publish_tables, read_intents
 from penstock.catalog.publishing import check_fence, give_back
-from penstock.catalog.records import Fence, Intent, World
+from penstock.catalog.records import Fence, Intent
+from penstock.catalog.world import World
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 
 from penstock.catalog.catalog import Catalog
-from penstock.catalog.records import World
+from penstock.catalog.world import World
 
 
 class Watched:
