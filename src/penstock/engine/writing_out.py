@@ -44,7 +44,8 @@ def _of_reader(world: World, text: str, *, now: bool) -> str:
 
 def named_here(world: World, text: str) -> str:
     """The text with the names that tables and views have here, for those that Spark has for them, and for places."""
-    if not _PLACE.search(text) and _words(text).isdisjoint(world.once("last parts of names of Spark", _last_parts)):
+    names = world.once("last parts of names of Spark", _last_parts)
+    if not _PLACE.search(text) and not (names and names & _words(text)):
         return text
 
     def named(name: str) -> str | None:
