@@ -116,6 +116,19 @@ def test_a_view_of_sparks_is_written_out_and_watched(spark: SparkSession, lake: 
     assert rows(lake.table("numbers")) == [(1,), (2,), (3,), (4,), (5,)]
 
 
+def test_functions_of_a_views_own_schema(spark: SparkSession, lake: penstock.Database) -> None:
+    """Without a schema they mean those of the view's, as its tables do, though there are others where it is read."""
+    for schema, more in (("default", 100), ("view_lake", 1)):
+        spark.sql(f"CREATE OR REPLACE FUNCTION {schema}.taxed(amount INT) RETURNS INT RETURN amount + {more}")
+    spark.sql("USE view_lake")
+    called = "taxed(amount) AS a, abs(id) AS id, view_lake.taxed(1) AS b"
+    spark.sql(f"CREATE VIEW taxes AS SELECT {called} FROM raw_lake.orders")
+    spark.sql("USE default")
+    lake.create_view("taxes", "SELECT a, id, b FROM spark_catalog.view_lake.taxes")
+    assert rows(lake.table("taxes")) == [(11, 1, 2), (21, 2, 2)]
+    spark.sql("DROP FUNCTION default.taxed")
+
+
 def test_what_tells_no_changes_is_read_under_full(spark: SparkSession, lake: penstock.Database, tmp_path: Path) -> None:
     files = f"parquet.`{tmp_path / 'lake' / 'events'}`"
     spark.sql("CREATE VIEW view_lake.kinds AS SELECT kind FROM raw_lake.events")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -16,7 +17,7 @@ from penstock.frames.settings import ZONE, Settings, own
 from penstock.frames.spark.problems import spark_errors
 from penstock.sql.dialect import quoted
 from penstock.sql.names import DEFAULT, QualifiedName, key_of, part, parts_of, quoted_parts
-from penstock.sql.qualifying import in_catalog
+from penstock.sql.qualifying import functions_called, in_catalog
 from penstock.storage.delta_log import is_table
 from penstock.storage.locations import location as location_of
 
@@ -132,11 +133,29 @@ def definition(session: SparkSession, parts: Sequence[str]) -> ViewText | None:
         return None
     home = parts_of(kept["view_catalog_and_namespace"])
     return ViewText(
+        functions=_functions_of(session, home[0], home[-1], kept["view_text"]),
         name=".".join(map(part, parts)), text=kept["view_text"], catalog=home[0], schema=home[-1],
         columns=tuple(column["name"] for column in kept["columns"]),
         outputs=tuple(kept.get("view_query_output_columns") or ()), comment=kept.get("comment"),
         settings=tuple(sorted((kept.get("view_creation_spark_configuration") or {}).items())),
     )  # fmt: skip
+
+
+def _functions_of(session: SparkSession, catalog: str, schema: str, text: str) -> tuple[str, ...]:
+    """The functions of a view's own schema that it calls by their names alone. One of Spark's own goes before them."""
+    called = functions_called(text)
+    if called and not _built_in:
+        _built_in.update(row[0] for row in session.sql("SHOW SYSTEM FUNCTIONS").collect())
+    found = []
+    for name in sorted(called - _built_in):
+        with suppress(AnalysisException):  # a catalog that has no functions
+            if session.catalog.functionExists(quoted_parts([catalog, schema, name])):
+                found.append(name)
+    return tuple(found)
+
+
+_built_in: set[str] = set()
+"""Spark's own functions: all processes have the same, and they are asked for once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,11 +172,13 @@ class ViewText:
     """The columns of the query when the view was made; which may have others by now."""
     settings: tuple[tuple[str, str], ...]
     comment: str | None = None
+    functions: tuple[str, ...] = ()
+    """Those of that schema that the text calls by their names alone."""
 
     @property
     def query(self) -> str:
         """The view as a query that means the same anywhere, with the columns that Spark shows of it."""
-        text = in_catalog(self.text, self.catalog, self.schema)
+        text = in_catalog(self.text, self.catalog, self.schema, self.functions)
         outputs = self.outputs or self.columns
         if len({name.lower() for name in outputs}) < len(outputs):
             return f"SELECT * FROM ({text}\n) AS t({', '.join(map(quoted, self.columns))})"

@@ -93,7 +93,8 @@ class SparkViews:
                 return False  # it was in the memory of another process
             raise NotFoundError(
                 f"view {name!r} of Spark's catalog is gone. Create it there again and refresh again, or replace what "
-                f"reads it: SHOW CREATE VIEW {view.name} prints the definition that it had."
+                f"reads it: SHOW CREATE VIEW {view.name} prints the definition that it had. If the name is that of a "
+                f"table now, DROP VIEW {view.name} makes it mean that."
             )
         self._seen.add(name)
         adopted = Adopting(self._work).followed(world, told)

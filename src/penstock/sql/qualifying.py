@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sqlglot import exp
 
@@ -20,6 +20,7 @@ from penstock.sql.query import behind_sample, name_of, parse_written, tables, wh
 
 _LONG = re.compile(r"[\w`]\s*\.\s*(\w+|`(?:[^`]|``)*`)\s*\.\s*[\w`*]")
 """What may be a column with its table's schema before it."""
+_KEYWORDS = frozenset(SparkSql.tokenizer_class.KEYWORDS)
 _SCOPES = (exp.Select, exp.Update, exp.Delete, exp.Merge)
 
 _Edit = tuple[int, int, str]
@@ -42,18 +43,42 @@ def qualified(text: str, current: str) -> str:
     return _rewritten(text, QualifiedName(current, ""))
 
 
-def in_catalog(text: str, catalog: str, schema: str) -> str:
+def in_catalog(text: str, catalog: str, schema: str, functions: Collection[str] = ()) -> str:
     """A query of Spark's, in which names without a catalog and a schema are in these, as it is meant anywhere.
+
+    ``functions``: those of that schema that it calls, in small letters.
 
     >>> in_catalog("SELECT gold.a.x FROM a JOIN silver.b JOIN lake.c.d JOIN parquet.`/e`", "spark_catalog", "gold")
     'SELECT `a`.x FROM `spark_catalog`.`gold`.a JOIN `spark_catalog`.silver.b JOIN lake.c.d JOIN parquet.`/e`'
     >>> in_catalog("SELECT x FROM delta.`/e`", "spark_catalog", "gold")
     'SELECT x FROM delta.`/e`'
+    >>> in_catalog("SELECT Tax(sum(x)), b.tax(x), tax FROM lake.c.d", "spark_catalog", "gold", {"tax"})
+    'SELECT `spark_catalog`.`gold`.Tax(sum(x)), b.tax(x), tax FROM lake.c.d'
     """
-    return _rewritten(text, QualifiedName(schema, "", catalog))
+    return _rewritten(text, QualifiedName(schema, "", catalog), functions)
 
 
-def _rewritten(text: str, home: QualifiedName) -> str:
+def functions_called(text: str) -> set[str]:
+    """What may be functions that are called by their names alone, in small letters.
+
+    >>> sorted(functions_called("SELECT a(`B c`(x)), d.e(x), f FROM (SELECT 'g(h)', x IN (1)) AS i"))
+    ['a', 'b c']
+    """
+    return {name for _, name in _calls(text)}
+
+
+def _calls(text: str) -> Iterator[tuple[int, str]]:
+    tokens = tokenize(text)
+    for i, token in enumerate(tokens[:-1]):
+        if tokens[i + 1].text != "(" or (i and tokens[i - 1].text == "."):
+            continue
+        if token.kind == "quoted":
+            yield token.start, token.text[1:-1].replace("``", "`").lower()
+        elif token.kind == "word" and token.upper not in _KEYWORDS:
+            yield token.start, token.text.lower()
+
+
+def _rewritten(text: str, home: QualifiedName, functions: Collection[str] = ()) -> str:
     text = whole(text)
     past = list(clauses_of_past(text))
     shown = text
@@ -62,6 +87,8 @@ def _rewritten(text: str, home: QualifiedName) -> str:
     try:
         tree = parse_written(shown)
         edits = [*_homes(tree, home), *_columns(tree, shown, home, dict(past))]
+        before = "".join(f"{quoted(each)}." for each in home.parts[:-1])
+        edits += [(start, start, before) for start, name in _calls(shown) if name in functions] if functions else []
     except SqlError:  # whoever reads it next says so, or knows better
         return text
     for start, end, new in sorted(edits, reverse=True):
