@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from penstock.catalog import Schema, TableRecord, World
 from penstock.catalog.catalog import now
+from penstock.catalog.catalog_names import CatalogNames
 from penstock.catalog.plain_views import PlainRecords
 from penstock.catalog.schema_records import SchemaRecords
 from penstock.engine.spark_catalog import (
@@ -77,7 +78,7 @@ class Adopting:
             return world, None
         if name.catalog:
             name = QualifiedName.of(list(found.parts), found.shown)
-        known = world.name_here(found.shown) or (found.shown if _is_known(world, found.shown) else None)
+        known = self._known_as(world, found)
         if known is not None:
             return world, known
         if found.view and not found.temporary:
@@ -87,6 +88,15 @@ class Adopting:
             return world, str(QualifiedName.of(list(found.parts), found.shown))
         known = _at(world, path)
         return (self._taken(world, found, name, path), str(name)) if known is None else (world, known)
+
+    def _known_as(self, world: World, found: Listed) -> str | None:
+        """What it is called here already: as it was taken, or as a view of here that others know by this name."""
+        taken = world.name_here(found.shown) or (found.shown if _is_known(world, found.shown) else None)
+        if taken is not None:
+            return taken
+        name = CatalogNames(self._work.catalog).all().get(found.sql.lower())
+        view = world.views.get(name.view) if name is not None and name.digest is not None else None
+        return None if view is None else view.name
 
     def _taken(self, world: World, found: Listed, name: QualifiedName, path: str) -> World:
         """The catalog with a Delta table under a name, in a schema that is made if there is none."""
@@ -151,9 +161,9 @@ class Adopting:
     def _imported(self, found: Listed) -> str:
         world, name = self._work.catalog.world(), found.name
         if found.view and not found.temporary:
-            known = world.plain.get(name.key)
-            if known is not None and known.catalog_name == found.shown:
-                return known.name
+            known = self._known_as(world, found)
+            if known is not None:
+                return known
             if name.schema_key in world.schemas:
                 world.check_can_be(str(name))
             return self._taken_view(world, found, name)[1]
@@ -161,10 +171,12 @@ class Adopting:
         if path is None:
             raise DefinitionError(no_changes_of(self._work.session(), found.shown))
         table = world.tables.get(name.key)
-        if table is None or table.path != path:
-            if name.schema_key in world.schemas:
-                world.check_can_be(str(name))
-            self._taken(world, found, name, path)
+        known = str(name) if table is not None and table.path == path else _at(world, path)
+        if known is not None:
+            return known
+        if name.schema_key in world.schemas:
+            world.check_can_be(str(name))
+        self._taken(world, found, name, path)
         return str(name)
 
 
