@@ -68,6 +68,10 @@ def test_a_view_is_read_by_name(spark: SparkSession, db: penstock.Database, gold
     assert [view.catalog_name for view in db.status()] == [f"{gold}.daily"]
     after(db, "INSERT INTO orders VALUES (3, 'us', 5)", "DELETE FROM orders WHERE id = 1", action="INCREMENTAL")
     assert_same_rows(spark.table("team_gold.daily"), db.table("totals"))
+    db.create_view("large", f"SELECT region FROM {gold}.daily WHERE total > 1")  # by the name that others use
+    assert facts(db, "large")["# Reads"] == "totals"
+    db.drop_view("large")
+    assert [(each.name, each.why_not) for each in db.import_tables(gold)] == [("totals", None)]
 
     db.sql("CREATE OR REPLACE MATERIALIZED VIEW totals COMMENT 'all in all' TBLPROPERTIES ('penstock.publish' = "
            "'team_gold.daily') AS SELECT SUM(amount) AS `all`, MAX(id) AS newest FROM orders")  # fmt: skip
@@ -252,6 +256,7 @@ def test_an_external_table_with_its_state_beside(spark: SparkSession, db: pensto
     assert latest_version(path) == 1
     assert spark.table("team_gold.daily").columns == ["region", "total", "orders"]
     assert told(spark, "team_gold.daily")["Type"][0] == "EXTERNAL"
+    assert [each.name for each in db.import_tables(gold)] == ["totals"], "not a second table over its files"
     after(db, "INSERT INTO orders VALUES (3, 'us', 5)", action="INCREMENTAL")
     assert_same_rows(spark.table("team_gold.daily"), db.table("totals"))
     db.create_view("totals", "SELECT MAX(id) AS newest FROM orders", properties=said, or_replace=True)

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
 import penstock
+from penstock.engine.embedded import _of_launch
 from penstock.engine.far_spark import far_packages, far_settings
 from penstock.storage import hdfs_files
 from penstock.storage.files import files_of
@@ -120,3 +122,11 @@ def test_a_server_that_is_no_url_is_told_before_anything_is_made(
     with pytest.raises(penstock.WarehouseError, match="AWS_ENDPOINT_URL names no server"):
         files_of("s3://b/source")
     assert not catalog.exists()
+
+
+def test_no_secret_is_on_the_command_line_of_java() -> None:
+    """All users of a machine may read that; the context gets the rest when it is made."""
+    with in_use("s3://b/w", {"AWS_SECRET_ACCESS_KEY": "s3cret", "AWS_ACCESS_KEY_ID": "key"}):
+        conf = SparkConf(loadDefaults=False).setAll([*far_settings().items(), ("spark.jars.packages", "delta")])
+    assert "s3cret" in conf.toDebugString()
+    assert _of_launch(conf).getAll() == [("spark.jars.packages", "delta")]

@@ -81,7 +81,7 @@ class Adopting:
             return world, None
         if name.catalog:
             name = QualifiedName.of(list(found.parts), found.shown)
-        known = world.name_here(found.shown) or (found.shown if _is_known(world, found.shown) else None)
+        known = _known_as(world, found)
         if known is not None:
             return world, known
         if found.view and not found.temporary:
@@ -159,9 +159,9 @@ class Adopting:
         if published is not None and published in world.views:
             return _left(found, world, published)
         if found.view and not found.temporary:
-            known = world.plain.get(name.key)
-            if known is not None and known.catalog_name == found.shown:
-                return Imported(found.shown, known.name)
+            known = _known_as(world, found)
+            if known is not None:
+                return Imported(found.shown, known)
             if name.schema_key in world.schemas:
                 world.check_can_be(str(name))
             return Imported(found.shown, self._taken_view(world, found, name)[1])
@@ -172,11 +172,12 @@ class Adopting:
         if lies is not None and (lies in world.views or not world.tables[lies].external):
             return _left(found, world, lies)
         table = world.tables.get(name.key)
-        if table is None or table.path != path:
+        known = str(name) if table is not None and table.path == path else lies and world.display_name(lies)
+        if known is None:
             if name.schema_key in world.schemas:
                 world.check_can_be(str(name))
             self._taken(world, found, name, path)
-        return Imported(found.shown, str(name))
+        return Imported(found.shown, known or str(name))
 
 
 def _left(found: Listed, world: World, key: str) -> Imported:
@@ -191,6 +192,11 @@ def _is_known(world: World, text: str) -> bool:
         return True
     key = key_of(text)
     return key in world.tables or key in world.views or key in world.plain or world.late_node(key) is not None
+
+
+def _known_as(world: World, found: Listed) -> str | None:
+    """What it is called here already: as it was taken, or as a view of here that others know by this name."""
+    return world.name_here(found.shown) or (found.shown if _is_known(world, found.shown) else None)
 
 
 def _renamed(query: str, new: dict[str, str]) -> str:

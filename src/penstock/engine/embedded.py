@@ -91,6 +91,12 @@ def _far_settings() -> dict[str, str]:
     return {**far_settings(), "spark.jars.packages": ",".join([delta_package(), *packages])} if packages else {}
 
 
+def _of_launch(conf: SparkConf) -> SparkConf:
+    """Without what opens stores: everybody may read a process's command line. The context is told when it is made."""
+    told = [(name, value) for name, value in conf.getAll() if not name.startswith("spark.hadoop.fs.")]
+    return SparkConf(loadDefaults=False).setAll(told)
+
+
 def spark_log_is_wanted() -> bool:
     """PENSTOCK_SPARK_LOG=1 shows what Spark itself has to say."""
     return os.environ.get("PENSTOCK_SPARK_LOG", "") not in ("", "0")
@@ -206,7 +212,7 @@ class Embedded:
             self._log = tempfile.NamedTemporaryFile("w+", prefix="penstock-spark-", suffix=".log")  # noqa: SIM115
             output = {"stdout": self._log, "stderr": self._log}
         try:
-            self._gateway = _Launch(conf, output).run()
+            self._gateway = _Launch(_of_launch(conf), output).run()
             self._session = SparkSession(SparkContext(conf=conf, gateway=self._gateway))
         except (PySparkException, Py4JError, OSError) as problem:
             detail = self._last_words() or str(problem)
