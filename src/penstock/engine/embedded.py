@@ -74,6 +74,13 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def _there() -> str:
+    """Which cluster it did not start on, and what to look for."""
+    master = settings()["spark.master"]
+    told = f" on {master}. See that the master which PENSTOCK_SPARK_MASTER names runs and can be reached. Spark says"
+    return "" if is_local(master) else told
+
+
 def _of_one_machine() -> dict[str, str]:
     """What follows from its cores, and that nobody else is to talk to it. A cluster has its own in spark-defaults."""
     cores = str(os.cpu_count() or 2)
@@ -217,7 +224,7 @@ class Embedded:
         except (PySparkException, Py4JError, OSError) as problem:
             detail = self._last_words() or str(problem)
             self.stop()
-            raise SparkError(f"Spark did not start: {detail}") from None
+            raise SparkError(f"Spark did not start{_there()}: {detail}") from None
         except BaseException:
             self.stop(at_once=True)
             raise
