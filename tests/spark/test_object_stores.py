@@ -421,7 +421,7 @@ def test_a_store_that_refuses(
         with penstock.connect(
             "s3://none/w", catalog=f"sqlite:///{tmp_path}/no.sqlite", storage_options=options
         ) as none:
-            with pytest.raises(penstock.StoreError, match=text) as problem:
+            with pytest.raises(penstock.WarehouseError, match=text) as problem:
                 none.sql("CREATE TABLE t (id INT)")
             said.append(str(problem.value))
     assert "403 Forbidden (InvalidAccessKeyId)" in "".join(said)
