@@ -9,8 +9,8 @@ from typing import Any
 from penstock.bench.measure import FULL, PENSTOCK, TITLES, Cell, Result
 
 _COLOURS = {"full": "#4c78a8", "always": "#9ecae9", "merge": "#f58518", "pipelines": "#b279a2", "duckdb": "#54a24b"}
-_OWN_PICTURE = ("crossover", "growth", "large", "shell", "writes", "models")
-"""Those that are not drawn among the ratios; of the last four there are tables only."""
+_OWN_PICTURE = ("crossover", "growth", "large", "shell", "writes", "models", "stores")
+"""Those that are not drawn among the ratios; of all but the first two there are tables only."""
 
 
 def draw(results: Sequence[Result], directory: Path) -> list[Path]:
